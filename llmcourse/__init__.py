@@ -1,0 +1,26 @@
+"""llmcourse: build an LLM inference engine piece by piece, and run every piece inside a real model."""
+
+from __future__ import annotations
+
+import importlib
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "Engine": "llmcourse.engine.engine",
+    "SamplingParams": "llmcourse.engine.sampling",
+    "load_model": "llmcourse.model.load",
+    "load_tokenizer": "llmcourse.model.load",
+}
+__all__ = [*_EXPORTS, "__version__"]
+
+
+def __getattr__(name: str):
+    """Import public names on first use, so that `import llmcourse` does not import torch."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'llmcourse' has no attribute {name!r}; public names: {', '.join(__all__)}")
+    return getattr(importlib.import_module(_EXPORTS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

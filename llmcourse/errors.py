@@ -1,0 +1,51 @@
+"""Every error that llmcourse raises on purpose. Each message names the value that was wrong and the way out."""
+
+from __future__ import annotations
+
+
+class CourseError(Exception):
+    """Base of all errors of this package: `except CourseError` catches every one that was raised on purpose."""
+
+
+class UnknownModel(CourseError):
+    """A model name that is neither the default, nor a local folder, nor a reachable hub id."""
+
+
+class UnsupportedModel(CourseError):
+    """A model that was found but uses a feature that the engine does not implement; the message names the feature."""
+
+
+class WeightMismatch(CourseError):
+    """Weight files and config disagree; the message names every missing, unexpected or wrongly shaped tensor."""
+
+
+class DownloadFailed(CourseError):
+    """A file could not be fetched, or arrived with the wrong sha256."""
+
+
+class TokenizerError(CourseError):
+    """A tokenizer file or token id that cannot be used."""
+
+
+class ChatTemplateError(CourseError):
+    """A chat was asked of a model without a template, or its template refused the messages."""
+
+
+class PromptTooLong(CourseError):
+    """Prompt and requested tokens do not fit into the model's context."""
+
+
+class BadSamplingParams(CourseError, ValueError):
+    """A sampling parameter outside its range; the message names the parameter, its value and the range."""
+
+
+class NonFiniteLogits(CourseError):
+    """The model produced NaN or infinite logits; the message names the request and the position."""
+
+
+class OutOfMemory(CourseError):
+    """An allocation failed; the message says how many bytes were asked for, and for what."""
+
+
+class DeviceUnavailable(CourseError):
+    """A device or dtype that this machine's PyTorch does not offer."""
