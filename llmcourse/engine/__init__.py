@@ -1,0 +1,1 @@
+"""Requests, scheduler, runner, engine: who computes what, when."""

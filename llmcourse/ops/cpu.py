@@ -1,0 +1,69 @@
+"""The table for CPUs: the same stages, through the library calls that are fastest there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from llmcourse.batch import Batch
+from llmcourse.ops.reference import REFERENCE
+
+
+def attend(
+    q: Float[Tensor, "n Hq D"], kv: Sequence[tuple[Tensor, Tensor]], batch: Batch, scale: float
+) -> Float[Tensor, "n Hq D"]:
+    """As `reference.attend`. One query against many keys is two small matrix products; more go to PyTorch's fused kernel."""
+    if batch.n_requests == 1:
+        return attend_one(q, *kv[0], scale)
+    return torch.cat([attend_one(q[batch.rows(r)], *kv[r], scale) for r in range(batch.n_requests)])
+
+
+def attend_one(
+    q: Float[Tensor, "n Hq D"], k: Float[Tensor, "T Hkv D"], v: Float[Tensor, "T Hkv D"], scale: float
+) -> Float[Tensor, "n Hq D"]:
+    """Causal attention of one request's last n tokens over its T tokens."""
+    n, T = q.shape[0], k.shape[0]
+    if n == 1:
+        return decode_one(q, k, v, scale)
+    q, k, v = (x.transpose(0, 1)[None] for x in (q, k, v))
+    # is_causal aligns query 0 with key 0, which is right only when nothing was computed before.
+    mask = None if n == T else torch.ones(n, T, dtype=torch.bool, device=q.device).tril(diagonal=T - n)
+    out = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None, scale=scale, enable_gqa=True)
+    return out[0].transpose(0, 1)
+
+
+def decode_one(
+    q: Float[Tensor, "1 Hq D"], k: Float[Tensor, "T Hkv D"], v: Float[Tensor, "T Hkv D"], scale: float
+) -> Float[Tensor, "1 Hq D"]:
+    """One query: the heads that share keys form the rows of one small matrix product."""
+    Hkv, D = k.shape[1:]
+    grouped = q.view(Hkv, -1, D) * scale
+    scores = grouped @ k.permute(1, 2, 0)
+    weights = scores.softmax(-1, dtype=torch.promote_types(q.dtype, torch.float32)).to(q.dtype)
+    return (weights @ v.transpose(0, 1)).view(1, -1, D)
+
+
+def rms_norm(x: Float[Tensor, "... d"], weight: Float[Tensor, "d"], eps: float) -> Float[Tensor, "... d"]:
+    """As `reference.rms_norm`, in fewer passes: the norm of each row is one call."""
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    norm = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
+    return weight * (wide * torch.rsqrt(norm * norm / x.shape[-1] + eps)).to(x.dtype)
+
+
+def swiglu(
+    x: Float[Tensor, "n d"],
+    w_gate: Float[Tensor, "f d"],
+    w_up: Float[Tensor, "f d"],
+    w_down: Float[Tensor, "d f"],
+    linear=F.linear,
+) -> Float[Tensor, "n d"]:
+    """As `reference.swiglu`, with silu as one call."""
+    return linear(F.silu(linear(x, w_gate)) * linear(x, w_up), w_down)
+
+
+CPU = replace(REFERENCE, attend=attend, rms_norm=rms_norm, swiglu=swiglu, linear=F.linear, name="cpu")

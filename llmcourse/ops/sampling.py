@@ -1,0 +1,108 @@
+"""From logits to one token. The order is fixed: penalty → temperature → top-k → top-p → min-p → draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from llmcourse.errors import NonFiniteLogits
+
+
+def sample(logits: Float[Tensor, "V"], params, u: float, previous_ids: Sequence[int]) -> int:
+    """Choose the next token.
+
+    Args:
+        logits: one row of the model's output; −inf marks a token that may not be drawn.
+        params: a `SamplingParams`; temperature 0 means greedy: the largest logit, the smallest id where several are equal.
+        u: a uniform number in [0, 1); the same u draws the same token.
+        previous_ids: prompt and output so far, for the repetition penalty.
+
+    Raises NonFiniteLogits when a logit is NaN or +inf, or when all are −inf.
+    """
+    top = logits.max().item()
+    if not math.isfinite(top):
+        raise NonFiniteLogits(f"the largest of {len(logits):,} logits is {top}: nothing can be chosen from them")
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    if params.repetition_penalty != 1.0:
+        logits = repetition_penalty(logits, previous_ids, params.repetition_penalty)
+    if params.temperature == 0:
+        return int(logits.argmax())
+    logits = apply_temperature(logits, params.temperature)
+    logits = top_k_filter(logits, params.top_k)
+    logits = top_p_filter(logits, params.top_p)
+    logits = min_p_filter(logits, params.min_p)
+    return draw(logits, u)
+
+
+def repetition_penalty(logits: Float[Tensor, "V"], previous_ids: Sequence[int], penalty: float) -> Float[Tensor, "V"]:
+    """Make every token that already occurred less likely (penalty > 1), once, however often it occurred.
+
+    A positive logit is divided, a negative one multiplied: both move down.
+
+    Source: Keskar et al. 2019, "CTRL", §4.1, with the sign rule that every engine has added since.
+    """
+    if penalty == 1.0 or not previous_ids:
+        return logits
+    seen = torch.tensor(sorted(set(previous_ids)), device=logits.device)
+    old = logits[seen]
+    penalised = logits.clone()
+    penalised[seen] = torch.where(old > 0, old / penalty, old * penalty)
+    return penalised
+
+
+def apply_temperature(logits: Float[Tensor, "V"], temperature: float) -> Float[Tensor, "V"]:
+    """Divide by the temperature: below 1 sharper, above 1 flatter.
+
+    The maximum is subtracted first, so that a tiny temperature cannot overflow.
+    """
+    return (logits - logits.max()) / temperature
+
+
+def top_k_filter(logits: Float[Tensor, "V"], k: int) -> Float[Tensor, "V"]:
+    """Keep the k largest logits (exactly k; of equal ones the smaller ids); 0, or k ≥ V, keeps all."""
+    if k == 0 or k >= len(logits):
+        return logits
+    order = logits.argsort(descending=True, stable=True)
+    return logits.index_fill(0, order[k:], -math.inf)
+
+
+def top_p_filter(logits: Float[Tensor, "V"], p: float) -> Float[Tensor, "V"]:
+    """Keep the likeliest tokens until their probabilities reach p; the token that crosses p stays. p ≥ 1 keeps all.
+
+    At least one token stays, so p = 0 is greedy.
+
+    Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", §3.1.
+    """
+    if p >= 1:
+        return logits
+    order = logits.argsort(descending=True, stable=True)
+    probabilities = logits[order].softmax(-1)
+    before = probabilities.cumsum(-1) - probabilities
+    dropped = before >= p
+    dropped[0] = False
+    return logits.index_fill(0, order[dropped], -math.inf)
+
+
+def min_p_filter(logits: Float[Tensor, "V"], min_p: float) -> Float[Tensor, "V"]:
+    """Keep the tokens whose probability is at least min_p times that of the likeliest. 0 keeps all.
+
+    Source: Nguyen et al. 2024, "Turning Up the Heat: Min-p Sampling", §3.
+    """
+    if min_p == 0:
+        return logits
+    return logits.masked_fill(logits < logits.max() + math.log(min_p), -math.inf)
+
+
+def draw(logits: Float[Tensor, "V"], u: float) -> int:
+    """Invert the cumulative distribution: the first token, in order of ids, at which the running sum exceeds u.
+
+    The sum is taken in float64 (float32 where the device has no other), so that rounding cannot reach the last tokens.
+    """
+    wide = torch.float32 if logits.device.type == "mps" else torch.float64
+    running = logits.to(wide).softmax(-1).cumsum(-1)
+    token = int(torch.searchsorted(running, u * running[-1], right=True))
+    return min(token, int((logits > -math.inf).nonzero()[-1]))
