@@ -49,3 +49,15 @@ class OutOfMemory(CourseError):
 
 class DeviceUnavailable(CourseError):
     """A device or dtype that this machine's PyTorch does not offer."""
+
+
+class UnknownLesson(CourseError):
+    """A lesson number or an exercise that the course does not have; the message lists what it has."""
+
+
+class AuthoringError(CourseError):
+    """A lesson's source, its probes or its wrong answers are malformed; the message names the place and the rule."""
+
+
+class UnreadableNotebook(CourseError):
+    """A file that is not a notebook, or of which no cells can be read; the message says why."""
