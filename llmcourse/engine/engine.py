@@ -97,7 +97,7 @@ class Engine:
         single = is_one_prompt(prompts)
         prompts = [prompts] if single else list(prompts)
         shared = not isinstance(params, Sequence)
-        each = [params or SamplingParams(**settings)] * len(prompts) if shared else list(params)
+        each = [one_of(params, settings)] * len(prompts) if shared else list(params)
         if len(each) != len(prompts):
             raise ValueError(f"{len(each)} SamplingParams for {len(prompts)} prompts: give one for all, or one for each")
         requests: list[Request] = []
@@ -114,7 +114,7 @@ class Engine:
 
     def stream(self, prompt, params: SamplingParams | None = None, **settings) -> Stream:
         """Run one prompt and hand out its tokens as they come; arguments and errors as for `generate`."""
-        return Stream(self, self.add(prompt, params or SamplingParams(**settings)))
+        return Stream(self, self.add(prompt, one_of(params, settings)))
 
     def add(self, prompt, params: SamplingParams, stream: int = 0) -> Request:
         """Queue one prompt. `step` does the work; `generate` and `stream` call both.
@@ -232,6 +232,13 @@ class Stream:
 
     def __exit__(self, *_exception) -> None:
         self.close()
+
+
+def one_of(params: SamplingParams | None, settings: dict) -> SamplingParams:
+    """The params given, or made of settings by name. Raises TypeError for both at once."""
+    if params is not None and settings:
+        raise TypeError(f"give params or settings, not both; got params and {', '.join(settings)}")
+    return params or SamplingParams(**settings)
 
 
 def log_probabilities(logits: Float[Tensor, "V"], token: int, n_top: int) -> TokenLogprobs:

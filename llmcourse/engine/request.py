@@ -54,7 +54,7 @@ class Request:
         self.ids = list(self.prompt_ids)
 
     def __str__(self) -> str:
-        return f"request with {len(self.prompt_ids)} prompt tokens ({self.prompt_ids[:5]}…)"
+        return f"the request with {len(self.prompt_ids)} prompt tokens, beginning {self.prompt_ids[:5]}"
 
     @property
     def output_ids(self) -> list[int]:
