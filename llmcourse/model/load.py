@@ -39,7 +39,7 @@ def load_model(
     number = choose_dtype(dtype, where)
     folder = model_folder(name)
     config = load_config(folder, _shown_name(name))
-    return Llama(config, load_weights(folder, config, number, where))
+    return Llama(config, load_weights(folder, config, number, where), source=str(folder))
 
 
 def load_tokenizer(name: str | os.PathLike[str] | None = None) -> Tokenizer:
