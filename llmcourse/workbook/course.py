@@ -1,0 +1,89 @@
+"""Where the course's files and the learner's own are: `course()` and `work_folder()`."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from llmcourse import checks
+from llmcourse.errors import UnknownLesson
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Course:
+    """A folder with exercises/ and solutions/ (built labs), and authoring/NN_name/ with wrong.py.
+
+    A course other than the package's own may bring its probes along, as checks/NN_name.py.
+    """
+
+    root: Path
+
+    def labs(self) -> list[str]:
+        """Full names of the labs that exist, in order: ["00_one_prompt", "01_tokenizer", …]."""
+        return sorted(p.stem for p in (self.root / "exercises").glob("[0-9][0-9]_*.ipynb"))
+
+    def name(self, number: str) -> str:
+        """"01_tokenizer" for "01", "1" or "01_tokenizer"; raises UnknownLesson when there is no such lab."""
+        wanted = re.match(r"\d+|", str(number))[0].zfill(2)
+        found = next((lab for lab in self.labs() if lab.startswith(f"{wanted}_")), None)
+        if found is None:
+            raise UnknownLesson(f"there is no lab {number!r}; there are: {', '.join(self.labs()) or 'none yet'}")
+        return found
+
+    def exercise(self, number: str) -> Path:
+        """The untouched lab."""
+        return self.root / "exercises" / f"{self.name(number)}.ipynb"
+
+    def solution(self, number: str) -> Path:
+        """The lab with its solutions, which are the reference of the probes."""
+        return self.root / "solutions" / f"{self.name(number)}.ipynb"
+
+    def wrong(self, number: str) -> Path:
+        """The lab's named wrong answers."""
+        return self.root / "authoring" / self.name(number) / "wrong.py"
+
+    def lesson(self, number: str) -> checks.Lesson:
+        """The lab's exercises and probes."""
+        name = self.name(number)
+        own = self.root / "checks" / f"{name}.py"
+        return checks.load_lesson_file(own, name[:2], name[3:]) if own.is_file() else checks.lesson(name[:2])
+
+
+def course() -> Course:
+    """The course in use: LLMCOURSE_ROOT if it is set, else the repository, else what the installed package carries."""
+    if os.environ.get("LLMCOURSE_ROOT"):
+        return Course(Path(os.environ["LLMCOURSE_ROOT"]))
+    repository = PACKAGE.parent
+    return Course(repository if (repository / "authoring").is_dir() else PACKAGE / "data" / "course")
+
+
+def work_folder() -> Path:
+    """The learner's own copies: LLMCOURSE_WORK, else work/ beside the course's exercises/ (searched upwards), else ./work.
+
+    The folder need not exist yet.
+    """
+    if os.environ.get("LLMCOURSE_WORK"):
+        return Path(os.environ["LLMCOURSE_WORK"]).expanduser()
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if folder.name == "work" and _has_labs(folder):
+            return folder
+        if (folder / "exercises").is_dir() and (folder / "start.py").is_file():
+            return folder / "work"
+    return here / "work"
+
+
+def _has_labs(folder: Path) -> bool:
+    return any(folder.glob("[0-9][0-9]_*.ipynb"))
+
+
+def split_exercise(exercise: str) -> tuple[str, str]:
+    """("01", "merge_pair") of "01.merge_pair"; raises UnknownLesson for anything else."""
+    match = re.fullmatch(r"(\d\d)\.(\w+)", str(exercise))
+    if not match:
+        raise UnknownLesson(f"{exercise!r} is not an exercise; write it as lesson and name, for example '01.merge_pair'")
+    return match[1], match[2]

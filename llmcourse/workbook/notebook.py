@@ -1,0 +1,140 @@
+"""Read a notebook's cells as data, from any file that a person may have mangled; nothing is executed here."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from llmcourse.errors import UnreadableNotebook
+
+MAX_FILE_BYTES = 50_000_000
+COURSE_CALLS = ("check", "hint", "predict", "measured", "explore")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One code cell.
+
+    index: position in the notebook, markdown cells counted, from 1.
+    role: "answer", "check", "imports", "own" (the lab's other cells), or "" for one without the builder's mark.
+    exercise: for an answer or a check.
+    """
+
+    index: int
+    source: str
+    role: str = ""
+    exercise: str = ""
+    digest: str = ""
+
+    @property
+    def untouched(self) -> bool:
+        """Whether the source is still the one that the builder wrote."""
+        return bool(self.digest) and source_digest(self.source) == self.digest
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """Code cells and the builder's metadata ({} when there is none)."""
+
+    path: Path
+    cells: tuple[Cell, ...]
+    metadata: dict = field(default_factory=dict)
+
+    @property
+    def lesson(self) -> str:
+        """The lesson's number: from the builder's mark, else from the file's name, else ""."""
+        said = self.metadata.get("lesson")
+        if isinstance(said, str) and re.fullmatch(r"\d\d", said):
+            return said
+        match = re.search(r"(?<!\d)(\d\d)_[a-z]", self.path.name)
+        return match[1] if match else ""
+
+
+def read_notebook(path: Path) -> Notebook:
+    """The notebook's code cells; formats 3 and 4, sources as text or as lists of lines, metadata missing or odd.
+
+    Raises UnreadableNotebook with the reason.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise UnreadableNotebook(f"{path.name} is larger than {MAX_FILE_BYTES:,} bytes")
+        content = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnreadableNotebook(f"{path.name} is not a notebook: {error}") from error
+    if not isinstance(content, dict):
+        raise UnreadableNotebook(f"{path.name} is not a notebook: it holds a {type(content).__name__}, not cells")
+    raw = content.get("cells")
+    if raw is None and isinstance(content.get("worksheets"), list):
+        raw = [cell for sheet in content["worksheets"] if isinstance(sheet, dict) for cell in sheet.get("cells", [])]
+    if not isinstance(raw, list):
+        raise UnreadableNotebook(f"{path.name} is not a notebook: it has no list of cells")
+    cells = [_cell(i, one) for i, one in enumerate(raw, 1) if isinstance(one, dict) and one.get("cell_type") == "code"]
+    return Notebook(path, tuple(cells), _course_metadata(content))
+
+
+def _cell(index: int, raw: dict) -> Cell:
+    source = raw.get("source", raw.get("input", ""))
+    if isinstance(source, list):
+        source = "".join(part for part in source if isinstance(part, str))
+    if not isinstance(source, str):
+        source = ""
+    mark = {key: value for key, value in _course_metadata(raw).items() if isinstance(value, str)}
+    return Cell(index, source, mark.get("role", ""), mark.get("exercise", ""), mark.get("digest", ""))
+
+
+def _course_metadata(raw: dict) -> dict:
+    metadata = raw.get("metadata")
+    mine = metadata.get("llmcourse") if isinstance(metadata, dict) else None
+    return mine if isinstance(mine, dict) else {}
+
+
+def source_digest(source: str) -> str:
+    """16 hex digits of a cell's source; blanks at the ends of lines and of the cell do not count."""
+    text = "\n".join(line.rstrip() for line in source.strip().splitlines())
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def parse(source: str) -> ast.Module:
+    """The cell's syntax tree without IPython's lines (%magic, !command, ?help) and without calls of the course's own.
+
+    Line numbers are those of the cell. Raises SyntaxError, also for code nested too deeply to parse.
+    """
+    if source.lstrip().startswith("%%"):
+        return ast.Module([], [])
+    try:
+        tree = _parse(source)
+    except SyntaxError:
+        tree = _parse(re.sub(r"(?m)^(\s*)[%!?].*$", r"\1pass", source))
+    tree.body = [node for node in tree.body if not _is_course_call(node)]
+    return tree
+
+
+def _parse(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (RecursionError, MemoryError, ValueError) as error:
+        raise SyntaxError(str(error) or type(error).__name__) from error
+
+
+def _is_course_call(node: ast.stmt) -> bool:
+    """`check(...)` and the like as a statement of its own."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call):
+        return False
+    name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+    return name in COURSE_CALLS
+
+
+def defined_names(tree: ast.Module) -> list[str]:
+    """Functions, classes and plain variables that the cell defines at its top level, in order."""
+    names: list[str] = []
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign):
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return names
