@@ -1,0 +1,77 @@
+"""`predict` and `measured`: write a number down, then see how near it was. Kept as JSON in the work folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .course import work_folder
+from .report import Report, show
+
+FILE = "predictions.json"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One prediction. predicted, measured: in `unit`, None where there is none yet."""
+
+    name: str
+    unit: str = ""
+    predicted: float | None = None
+    measured: float | None = None
+
+    def __str__(self) -> str:
+        predicted = "no prediction" if self.predicted is None else f"predicted {self._number(self.predicted)}"
+        measured = "not measured yet" if self.measured is None else f"measured {self._number(self.measured)}"
+        return f"{self.name}: {predicted}, {measured}{self._distance()}"
+
+    def _number(self, value: float) -> str:
+        return f"{value:.4g} {self.unit}".strip()
+
+    def _distance(self) -> str:
+        if self.predicted is None or self.measured is None:
+            return ""
+        if self.predicted == self.measured:
+            return ": exactly"
+        if self.predicted * self.measured <= 0:
+            return f": {self._number(abs(self.predicted - self.measured))} apart"
+        factor = max(self.predicted / self.measured, self.measured / self.predicted)
+        return f": {factor:.2f} times too {'high' if abs(self.predicted) > abs(self.measured) else 'low'}"
+
+
+def predict(name: str, value: float | None = None, unit: str = "") -> None:
+    """Write down what you expect before you measure it: `predict("speed-up of token 512", 20, "×")`."""
+    before = predictions().get(name, Prediction(name))
+    mine = Prediction(name, unit, None if value is None else float(value), before.measured)
+    _keep(mine)
+    said = "write your number as the second argument" if value is None else f"you say {mine._number(mine.predicted)}"
+    show(Report(f"Prediction, {name}: {said}", ()))
+
+
+def measured(name: str, value: float) -> None:
+    """Set a measured value beside the prediction of the same name, and show how far apart they are."""
+    before = predictions().get(name, Prediction(name))
+    now = Prediction(name, before.unit, before.predicted, float(value))
+    _keep(now)
+    show(Report(str(now), ()))
+
+
+def predictions(work: Path | None = None) -> dict[str, Prediction]:
+    """All predictions by name, in the order in which they were made; those of a damaged file are lost."""
+    file = (work or work_folder()) / FILE
+    try:
+        stored = json.loads(file.read_text("utf-8"))
+        return {name: Prediction(name, **fields) for name, fields in stored.items()}
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _keep(one: Prediction) -> None:
+    folder = work_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    fields = {name: {k: v for k, v in asdict(p).items() if k != "name"} for name, p in {**predictions(), one.name: one}.items()}
+    part = folder / f"{FILE}.{os.getpid()}"
+    part.write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    os.replace(part, folder / FILE)
