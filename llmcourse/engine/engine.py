@@ -76,7 +76,7 @@ class Engine:
         self.parts = parts or default_parts(model.device.type)
         self.cache = CACHES[cache](model.config, model.dtype, model.device)
         self.scheduler = Scheduler(max_requests, max_step_tokens)
-        self.runner = Runner(model, self.parts, self.cache)
+        self.runner = Runner(model.packed(self.parts.pack), self.parts, self.cache)
         self.eos_ids = frozenset(model.config.eos_ids) | tokenizer.eos_ids
 
     def generate(self, prompts, params: SamplingParams | Sequence[SamplingParams] | None = None, **settings):

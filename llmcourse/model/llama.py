@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
@@ -11,7 +12,7 @@ from torch import Tensor
 from llmcourse.batch import Batch, Piece
 from llmcourse.cache import NoCache
 from llmcourse.errors import PromptTooLong
-from llmcourse.ops import Parts, default_parts
+from llmcourse.ops import Parts, as_it_is, default_parts
 
 
 class Llama:
@@ -28,11 +29,27 @@ class Llama:
     def __init__(self, config, weights, source: str | None = None):
         self.config, self.weights, self.source = config, weights, source
         self.device, self.dtype = weights.embed.device, weights.embed.dtype
+        self._packed: dict[Callable, Llama] = {}
 
     @property
     def name(self) -> str:
         """The model's name, as its config gives it."""
         return self.config.name
+
+    def packed(self, pack: Callable) -> Llama:
+        """The same model with every linear weight replaced by `pack(weight)`.
+
+        The copy is made once and shared by all engines on this model. The plain weights stay, for those who look at them:
+        packing costs the memory of a second set (where plain ones are mapped from a file, only of the packed ones).
+        """
+        if pack is as_it_is:
+            return self
+        if pack not in self._packed:
+            names = ("q", "k", "v", "o", "gate", "up", "down")
+            layers = [replace(layer, **{name: pack(getattr(layer, name)) for name in names}) for layer in self.weights.layers]
+            weights = replace(self.weights, layers=layers, head=pack(self.weights.head))
+            self._packed[pack] = Llama(self.config, weights, self.source)
+        return self._packed[pack]
 
     def __repr__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")

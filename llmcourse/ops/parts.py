@@ -8,12 +8,20 @@ from dataclasses import dataclass, fields, replace
 from functools import wraps
 
 
+def as_it_is(W):
+    """The weight, unchanged."""
+    return W
+
+
 @dataclass(frozen=True)
 class Parts:
     """The functions that one forward pass and one draw are made of. docs/parts.md gives every signature with shapes.
 
     A backend is one such table (`reference`, `cpu`), and so is a learner's notebook. Replace single entries with
     `dataclasses.replace(parts, attend=my_attend)`.
+
+    `pack` is not a stage: an engine calls it once for every linear weight, before its first step, and `linear` gets what
+    it returned. A table with a `linear` of its own that wants plain tensors leaves it at `as_it_is`.
     """
 
     embed: Callable
@@ -24,6 +32,7 @@ class Parts:
     attend: Callable
     swiglu: Callable
     sample: Callable
+    pack: Callable = as_it_is
     name: str = "unnamed"
 
     def wrapped(self, wrapper: Callable[[str, Callable], Callable]) -> Parts:
@@ -45,4 +54,4 @@ class Parts:
         return self.wrapped(counting), calls
 
 
-STAGES = tuple(field.name for field in fields(Parts) if field.name != "name")
+STAGES = tuple(field.name for field in fields(Parts) if field.name not in ("pack", "name"))

@@ -136,7 +136,7 @@ def test_nan_logits_name_the_request_and_leave_the_engine_clean(tiny, temperatur
         return CPU.rms_norm(x, weight, eps) * math.nan
 
     engine = Engine(tiny, replace(CPU, rms_norm=broken))
-    with pytest.raises(NonFiniteLogits, match=r"request with 5 prompt tokens .*position 5"):
+    with pytest.raises(NonFiniteLogits, match=r"request with 5 prompt tokens.*position 5"):
         engine.generate([PROMPT, [1, 2]], temperature=temperature)
     assert engine.scheduler.n_unfinished == 0 and not engine.cache.slots
 
