@@ -1,0 +1,116 @@
+"""`llmcourse`: the commands, in the order of the help, and what the outside sees when one of them fails."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from llmcourse.cli import bench, download, generate, tokenize, version
+from llmcourse.errors import CourseError
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+_UsageError = typer.BadParameter.__base__  # click's; newer versions of typer carry their own copy of click
+_COURSE = ("llmcourse.workbook.commands", "llmcourse.grade.commands")
+
+
+class CourseGroup(TyperGroup):
+    """Turns what ends a command early into one line on stderr and an exit code. Unexpected errors keep their traceback."""
+
+    def main(self, *args, standalone_mode: bool = True, **extra):
+        """Run and exit: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            code = super().main(*args, standalone_mode=False, **extra)
+        except _UsageError as error:
+            _say_usage(error)
+            code = USAGE
+        except typer.Abort:
+            typer.echo("stopped", err=True)
+            code = FAILED
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: typer.Context):
+        """Run the command that was asked for."""
+        try:
+            super().invoke(ctx)
+            sys.stdout.flush()
+        except _UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+        except CourseError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(FAILED) from error
+        except KeyboardInterrupt as error:
+            raise typer.Exit(INTERRUPTED) from error
+        except BrokenPipeError as error:
+            # The reader went away (`| head`). Python flushes once more at its end: give it somewhere to write.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(FAILED) from error
+
+
+app = typer.Typer(
+    cls=CourseGroup,
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Run a real language model, see how it works, and build it yourself.
+
+    Start with: [bold]llmcourse generate "What is the capital of France?"[/bold]
+    """
+    if show_version:
+        version.version()
+        raise typer.Exit()
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+app.command("generate", rich_help_panel="Run a model")(generate.generate)
+app.command("tokenize", rich_help_panel="Run a model")(tokenize.tokenize)
+app.command("bench", rich_help_panel="Measure")(bench.bench)
+app.command("download", rich_help_panel="Set up")(download.download)
+app.command("version", rich_help_panel="Set up")(version.version)
+
+
+def mount(target: typer.Typer, module: str) -> None:
+    """Put the commands of `module.app` beside the target's own (every version of typer can do it this way)."""
+    part = importlib.import_module(module).app
+    target.registered_commands.extend(part.registered_commands)
+    target.registered_groups.extend(part.registered_groups)
+
+
+for _module in _COURSE:
+    if find_spec(_module.rpartition(".")[0]) and find_spec(_module):
+        mount(app, _module)
+
+
+def main() -> None:
+    """Entry point of the `llmcourse` script."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="replace")  # a Windows console or pipe would take a local code page
+    app(prog_name="llmcourse")
+
+
+def _say_usage(error) -> None:
+    """One line: what was wrong, and where the help is. A bare group has shown its help already and has no message."""
+    message = " ".join(error.format_message().split())
+    if message:
+        path = error.ctx.command_path
+        if error.ctx.invoked_subcommand:
+            path += f" {error.ctx.invoked_subcommand}"
+        typer.echo(f"error: {message.rstrip('.')} (see {path} --help)", err=True)

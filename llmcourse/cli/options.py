@@ -1,0 +1,37 @@
+"""Options that several commands share: same name, same meaning, same help."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+MODEL, SAMPLING, OUTPUT = "Model", "Sampling", "Output"
+
+Model = Annotated[
+    Optional[str],
+    typer.Option(
+        help="A folder of safetensors, a .gguf file or a hub id. Without it: SmolLM2-135M-Instruct.",
+        show_default=False,
+        rich_help_panel=MODEL,
+    ),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.", rich_help_panel=MODEL)]
+Dtype = Annotated[
+    str,
+    typer.Option(help="auto, float32, bfloat16, float16 or float64. auto: float32 on the CPU.", rich_help_panel=MODEL),
+]
+PartsName = Annotated[
+    Optional[str],
+    typer.Option(
+        "--parts",
+        help="Table of parts: reference (to be read) or cpu (fast). Without it: the fastest for the device.",
+        show_default=False,
+        rich_help_panel=MODEL,
+    ),
+]
+CacheName = Annotated[
+    str,
+    typer.Option("--cache", help="contiguous, or none: compute every token anew in every step.", rich_help_panel=MODEL),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=OUTPUT)]
