@@ -1,30 +1,29 @@
-"""`check` and `hint`, as a learner calls them in a notebook; neither ever raises."""
+"""`check` and `hint`, as a learner calls them in a notebook (neither ever raises), and `check_lab` for a whole notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 
 from llmcourse import given
-from llmcourse.checks import Answer, Lesson, Wrong, load_wrong
-from llmcourse.errors import CourseError
+from llmcourse.checks import Answer, Lesson, load_wrong
+from llmcourse.errors import CourseError, UnreadableNotebook
 
+from .answers import Answers, load_answers
 from .course import Course, course, split_exercise
 from .examine import Examined, examine
+from .notebook import read_notebook
 from .report import Report, report, show
 
 
 def examine_answer(ours: Course, lesson: Lesson, exercise: str, answer: Answer) -> Examined:
     """One exercise's visible probes on an answer, with the course's reference and its known wrong answers."""
-    reference = given.answers(lesson.number)
+    loaded = given.answers(lesson.number)
     return examine(lesson, exercise, answer, given.answer(lesson.number), forbids=given.forbidden(lesson, exercise),
-                   wrongs=known_mistakes(ours, lesson.number), namespace=reference.objects,
-                   source=reference.sources[exercise])
-
-
-def known_mistakes(ours: Course, number: str) -> list[Wrong]:
-    """The lab's named wrong answers."""
-    return load_wrong(ours.wrong(number))
+                   wrongs=load_wrong(ours.wrong(lesson.number)), namespace=loaded.objects,
+                   source=loaded.sources[exercise])
 
 
 def _never_raises(function: Callable[..., Report]) -> Callable[..., None]:
@@ -68,3 +67,48 @@ def hint(exercise: str, level: int = 1) -> Report:
         raise CourseError(f"hints have levels 1 to {len(hints)}, not {level!r}")
     more = f"There is more in hint({exercise!r}, {level + 1})." if level < len(hints) else ""
     return Report(f"{exercise}, hint {level} of {len(hints)}", (("→", hints[level - 1], ()),), more)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One lab of a folder: its file (None where there is none), what its cells did, and each exercise's result."""
+
+    number: str
+    name: str
+    path: Path | None
+    answers: Answers
+    exercises: tuple[Examined, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Every visible probe of every exercise passed."""
+        return all(one.complete for one in self.exercises)
+
+
+def check_lab(ours: Course, number: str, folder: Path) -> Checked:
+    """Run the visible probes of a lab on the answers found in a folder (or in one notebook file), in this process.
+
+    A lab that is not in the folder counts as not written. Raises UnknownLesson, UnreadableNotebook.
+    """
+    name = ours.name(number)
+    lesson = ours.lesson(name)
+    path = find_lab(folder, name)
+    answers = load_answers(path, ours.exercise(name), lesson.exercises) if path else Answers()
+    answer = Answer({one: answers.objects[one] for one in lesson.exercises if one in answers.objects})
+    results = tuple(examine_answer(ours, lesson, one, answer) for one in lesson.exercises)
+    return Checked(lesson.number, name, path, answers, results)
+
+
+def find_lab(folder: Path, name: str) -> Path | None:
+    """The notebook of a lab in a folder: by its name, else the first that says it is of this lesson; None if none is."""
+    if folder.is_file():
+        return folder
+    if (folder / f"{name}.ipynb").is_file():
+        return folder / f"{name}.ipynb"
+    for file in sorted(folder.glob("*.ipynb")):
+        try:
+            if read_notebook(file).lesson == name[:2]:
+                return file
+        except UnreadableNotebook:
+            continue
+    return None

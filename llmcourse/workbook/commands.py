@@ -1,0 +1,120 @@
+"""The course's commands: author, open, reset, check, hint, progress. Nothing heavy is imported before one runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, List, Optional
+
+import typer
+
+app = typer.Typer()
+author_app = typer.Typer(no_args_is_help=True, help="Write lessons: make a skeleton, build the notebooks.")
+app.add_typer(author_app, name="author", rich_help_panel="Teach")
+
+STUDY = "Study"
+Lessons = Annotated[Optional[List[str]], typer.Argument(metavar="[NN]...", help="Lesson numbers; none: all.", show_default=False)]
+Exercise = Annotated[str, typer.Argument(metavar="NN.NAME", help="An exercise, such as 01.merge_pair.")]
+
+
+@app.command("open", rich_help_panel=STUDY)
+def open_(lesson: Annotated[str, typer.Argument(metavar="NN", help="The lesson's number.")]) -> None:
+    """Put a lab into your work folder, or bring your copy up to date; nothing of yours is overwritten."""
+    from llmcourse.workbook.course import course, work_folder
+    from llmcourse.workbook.opening import open_lab
+
+    opened = open_lab(course(), lesson, work_folder())
+    said = {"copied": "your copy is ready", "kept": "your copy is up to date", "replaced": "it could not be read: a fresh copy",
+            "updated": f"the lab changed; answers carried over: {', '.join(opened.carried) or 'none'}"}
+    typer.echo(f"{opened.path}: {said[opened.what]}")
+    if opened.backup:
+        typer.echo(f"What was there before is kept as {opened.backup}")
+
+
+@app.command(rich_help_panel=STUDY)
+def reset(exercise: Exercise) -> None:
+    """Make one exercise untouched again; your answer is kept as a file."""
+    from llmcourse.workbook.course import course, work_folder
+    from llmcourse.workbook.opening import reset as reset_exercise
+
+    path, kept = reset_exercise(course(), exercise, work_folder())
+    typer.echo(f"{exercise} is untouched again in {path}; your answer is kept as {kept}")
+
+
+@app.command(rich_help_panel=STUDY)
+def check(
+    lessons: Lessons = None,
+    folder: Annotated[Optional[Path], typer.Option("--in", metavar="FOLDER", help="Where the notebooks are; otherwise your "
+                                                   "work folder.", show_default=False)] = None,
+) -> None:
+    """Check your answers and say what is wrong. Exits with 1 while anything is not complete."""
+    from llmcourse.errors import CourseError, UnknownLesson
+    from llmcourse.workbook.checking import check_lab
+    from llmcourse.workbook.course import course, work_folder
+    from llmcourse.workbook.report import report
+
+    where = folder or work_folder()
+    if folder and not folder.exists():
+        raise CourseError(f"there is no folder {folder}")
+    ours, complete = course(), True
+    names = [ours.name(number) for number in lessons or ours.labs()]
+    if not names:
+        raise UnknownLesson("there is no lab to check")
+    for name in names:
+        checked = check_lab(ours, name, where)
+        typer.echo(f"Lab {name}: {checked.path or f'not in {where}; open it with: llmcourse open {checked.number}'}")
+        for line in (*checked.answers.warnings, *map(str, checked.answers.problems)):
+            typer.echo(f"  ! {line}")
+        for one in checked.exercises:
+            typer.echo(str(report(one)))
+        complete = complete and checked.complete
+    raise typer.Exit(0 if complete else 1)
+
+
+@app.command(rich_help_panel=STUDY)
+def hint(exercise: Exercise, level: Annotated[int, typer.Argument(metavar="1..3", help="1 nudges, 2 gives the formula, 3 the steps.")] = 1) -> None:
+    """Show a hint for an exercise."""
+    from llmcourse.workbook import hint as show_hint
+
+    show_hint(exercise, level)
+
+
+@app.command(rich_help_panel=STUDY)
+def progress() -> None:
+    """Show the whole course: what is done, what it unlocks, what comes next, and your predictions."""
+    from llmcourse.workbook.course import course, work_folder
+    from llmcourse.workbook.progress import lines
+    from llmcourse.workbook.progress import progress as labs_of
+
+    work = work_folder()
+    for line in lines(list(labs_of(course(), work)), work):
+        typer.echo(line)
+
+
+@author_app.command()
+def build(
+    lessons: Lessons = None,
+    check_only: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if anything is stale or malformed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite generated notebooks that were changed by hand.")] = False,
+) -> None:
+    """Build and execute the notebooks of these lessons, or of all that are stale."""
+    from llmcourse.workbook import author
+
+    if check_only:
+        found = author.check(lessons or ())
+        for line in found:
+            typer.echo(line)
+        raise typer.Exit(1 if found else 0)
+    written = author.build(lessons or (), force=force)
+    for path in written:
+        typer.echo(f"wrote {path.parent.name}/{path.name}")
+    if not written:
+        typer.echo("everything is up to date")
+
+
+@author_app.command()
+def new(name: Annotated[str, typer.Argument(metavar="NN_NAME", help="Such as 03_attention.")]) -> None:
+    """Make the four files of a lesson, small but complete."""
+    from llmcourse.workbook import author
+
+    for path in author.new(name):
+        typer.echo(f"made {path}")
