@@ -54,3 +54,15 @@ def tokenizer():
     from llmcourse.model.load import load_tokenizer
 
     return load_tokenizer()
+
+
+@pytest.fixture(scope="session")
+def hf_default_model():
+    """The default model as transformers itself reads it from the GGUF (about half a minute); float32, eval mode."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from llmcourse.model.download import default_gguf
+
+    file = default_gguf()
+    return AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, torch_dtype=torch.float32).eval()

@@ -15,6 +15,12 @@ _REQUIRED = (
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
     "max_position_embeddings",
 )  # fmt: skip
+_SCALING_KEYS = {
+    "linear": {"factor": float},
+    "llama3": {
+        "factor": float, "low_freq_factor": float, "high_freq_factor": float, "original_max_position_embeddings": int
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -176,14 +182,9 @@ def _rope(hf: Mapping[str, Any], name: str) -> tuple[float, RopeScaling | None]:
     kind = rope.get("rope_type") or rope.get("type") or "default"
     if kind == "default":
         return theta, None
-    if kind == "linear":
-        return theta, RopeScaling("linear", float(rope["factor"]))
-    if kind == "llama3":
-        return theta, RopeScaling(
-            "llama3",
-            float(rope["factor"]),
-            float(rope["low_freq_factor"]),
-            float(rope["high_freq_factor"]),
-            int(rope["original_max_position_embeddings"]),
-        )
-    raise _unsupported(name, f"rotary scaling {kind!r}")
+    if kind not in _SCALING_KEYS:
+        raise _unsupported(name, f"rotary scaling {kind!r}")
+    missing = [key for key in _SCALING_KEYS[kind] if rope.get(key) is None]
+    if missing:
+        raise _unsupported(name, f"rotary scaling {kind!r} without {', '.join(missing)}")
+    return theta, RopeScaling(kind, *(number(rope[key]) for key, number in _SCALING_KEYS[kind].items()))

@@ -93,7 +93,6 @@ def converted(file: Path, folder: Path, progress: bool = True) -> Path:
 
     with one_at_a_time(f"convert-{folder.name}"):
         if not (folder / "config.json").is_file():
-            folder.parent.mkdir(parents=True, exist_ok=True)
             convert_gguf(file, folder, progress)
     return folder
 

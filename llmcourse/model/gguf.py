@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -50,12 +50,12 @@ def convert_gguf(file: Path, folder: Path, progress: bool = False) -> Path:
     tokenizer = tokenizer_files(reader, file.name)
     tensors = [tensor for tensor in reader.tensors if tensor.name not in _IN_CONFIG]
     n_bytes = sum(4 * int(tensor.n_elements) for tensor in tensors) + _SMALL_FILES
-    building = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    remove_leftovers(folder.parent, ".*.partial")
-    shutil.rmtree(building, ignore_errors=True)
-    try:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder.parent, ".convert-*")
+    with tempfile.TemporaryDirectory(prefix=".convert-", dir=folder.parent) as work:
+        building = Path(work) / folder.name
+        building.mkdir()
         with disk_space(folder.parent, n_bytes, f"converting {file.name}"):
-            building.mkdir(parents=True)
             write_json_files(building, {"config.json": config, **tokenizer})
             with bar(n_bytes - _SMALL_FILES, f"converting {file.name} (once)", progress) as shown:
                 _write_tensors(building / "model.safetensors", tensors, config, file.name, shown.update)
@@ -64,8 +64,6 @@ def convert_gguf(file: Path, folder: Path, progress: bool = False) -> Path:
         except OSError:
             if not (folder / "config.json").is_file():
                 raise
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
     return folder
 
 

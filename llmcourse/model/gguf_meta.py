@@ -12,18 +12,27 @@ from llmcourse.errors import UnsupportedModel
 from llmcourse.model.tokenizer_files import PRE_TOKENIZERS, tokenizer_json
 
 _CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+_REQUIRED = (
+    "embedding_length", "feed_forward_length", "block_count", "attention.head_count", "context_length",
+    "attention.layer_norm_rms_epsilon",
+)  # fmt: skip
 _CONTROL, _USER_DEFINED = 3, 4  # token types of the GGUF specification
 _LLAMA3_BANDS = dict(low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)
 
 
 def hf_config(reader: Any, file_name: str) -> dict[str, Any]:
     """The content of `config.json` for an opened GGUF; UnsupportedModel names what the engine does not run."""
-    arch = reader.fields["general.architecture"].contents()
+    arch = _getter(reader, "general")("architecture")
     if arch not in _CLASSES:
         raise UnsupportedModel(
             f"{file_name} is a GGUF of architecture {arch!r}; those that can be converted: {', '.join(_CLASSES)}"
         )
     get = _getter(reader, arch)
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    missing = [f"{arch}.{key}" for key in _REQUIRED if get(key) is None]
+    missing += ["token_embd.weight"] * ("token_embd.weight" not in tensors)
+    if missing:
+        raise UnsupportedModel(f"{file_name} lacks {', '.join(missing)}; it holds no whole model")
     heads, width = get("attention.head_count"), get("embedding_length")
     head_dim = get("attention.key_length", width // heads if isinstance(heads, int) else None)
     refused = {
@@ -36,7 +45,6 @@ def hf_config(reader: Any, file_name: str) -> dict[str, Any]:
     for feature, present in refused.items():
         if present:
             raise UnsupportedModel(f"{file_name} uses {feature}, which this converter does not handle")
-    tensors = {tensor.name: tensor for tensor in reader.tensors}
     token = _getter(reader, "tokenizer.ggml")
     theta = _shortest(get("rope.freq_base", 10_000.0))
     return {
