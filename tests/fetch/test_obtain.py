@@ -92,7 +92,7 @@ def test_interrupting_pip_stops_it_and_removes_its_files(package, cache, monkeyp
     monkeypatch.setattr(pip_module.time, "sleep", interrupt)
     with pytest.raises(KeyboardInterrupt), obtain(package, progress=False):
         pass
-    assert started[0].poll() is not None
+    assert started[0].returncode not in (None, 0)  # neither running on nor allowed to finish
     assert visible(cache) == []
 
 
