@@ -29,18 +29,18 @@ Pair = tuple[int, int]
 def train_bpe(
     text: str | Iterable[str], vocab_size: int, pattern: str | Sequence[Stage] = "smollm2"
 ) -> list[tuple[bytes, bytes]]:
-    """Learn merges until the vocabulary (256 bytes and one token per new byte string) has `vocab_size` tokens.
+    """Learn merges until the vocabulary (the 256 bytes, and one token a merge) has `vocab_size` tokens.
 
     text: a string, which `pattern` cuts into pieces, or the pieces themselves.
     Returns the merged pairs as bytes, in the order in which they were learned; `vocabulary` numbers their tokens.
 
     The rule: the pair with the highest count is merged; of equal counts, the smallest pair of ids, where byte b has
     id b and learned tokens are numbered from 256 on as they appear. So the result never depends on the order of the
-    text or of a dict. Training stops early, with fewer tokens than asked for, when no pair is left: every piece is
-    then a single token. In rare cases two merges give the same bytes (a+bc, ab+c): they share one token.
+    text or of a dict. Training stops early, with fewer merges than asked for, when no pair is left: every piece is
+    then a single token.
 
-    Example: train_bpe("aaab aaab", 258) == [(b"a", b"a"), (b"a", b"b")]: "aa" stands 4 times in "aaab aaab", then
-    "aa"+"a", "a"+"b" … are counted anew.
+    Example: train_bpe("aaab aaab", 258) == [(b"a", b"a"), (b"a", b"b")]. "a"+"a" stands there four times, overlaps
+    included. Then both "aa"+"a" and "a"+"b" stand there twice, and id 97 is smaller than id 256.
     Raises TokenizerError when vocab_size < 256.
     """
     if vocab_size < N_BYTES:
@@ -48,16 +48,13 @@ def train_bpe(
                              f"ask for {N_BYTES} or more")
     pieces = split(text, pattern) if isinstance(text, str) else text
     table = _PairTable(Counter(pieces))
-    ids = vocabulary([])
-    tokens = list(ids)
+    tokens = [bytes([byte]) for byte in range(N_BYTES)]
     merges = []
     while len(tokens) < vocab_size and (pair := table.commonest()) is not None:
         left, right = tokens[pair[0]], tokens[pair[1]]
-        new_id = ids.setdefault(left + right, len(tokens))
-        if new_id == len(tokens):
-            tokens.append(left + right)
         merges.append((left, right))
-        table.merge(pair, new_id)
+        table.merge(pair, new_id=len(tokens))
+        tokens.append(left + right)
     return merges
 
 
@@ -65,7 +62,7 @@ def vocabulary(merges: Iterable[tuple[bytes, bytes]]) -> dict[bytes, int]:
     """Ids of the tokens that `train_bpe` learned: byte b has id b, the merged tokens follow in order from 256 on."""
     vocab = {bytes([byte]): byte for byte in range(N_BYTES)}
     for left, right in merges:
-        vocab.setdefault(left + right, len(vocab))
+        vocab[left + right] = len(vocab)
     return vocab
 
 
