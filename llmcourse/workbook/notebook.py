@@ -62,17 +62,26 @@ def read_notebook(path: Path) -> Notebook:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise UnreadableNotebook(f"{path.name} is larger than {MAX_FILE_BYTES:,} bytes")
-        content = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UnreadableNotebook(f"{path.name} cannot be read: {error.strerror or error}") from error
+    return parse_notebook(raw, path)
+
+
+def parse_notebook(raw: bytes, path: Path) -> Notebook:
+    """The same for a file's content that was read before. Raises UnreadableNotebook."""
+    try:
+        content = json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
         raise UnreadableNotebook(f"{path.name} is not a notebook: {error}") from error
     if not isinstance(content, dict):
         raise UnreadableNotebook(f"{path.name} is not a notebook: it holds a {type(content).__name__}, not cells")
-    raw = content.get("cells")
-    if raw is None and isinstance(content.get("worksheets"), list):
-        raw = [cell for sheet in content["worksheets"] if isinstance(sheet, dict) for cell in sheet.get("cells", [])]
-    if not isinstance(raw, list):
+    cells_in = content.get("cells")
+    if cells_in is None and isinstance(content.get("worksheets"), list):
+        cells_in = [cell for sheet in content["worksheets"] if isinstance(sheet, dict) for cell in sheet.get("cells", [])]
+    if not isinstance(cells_in, list):
         raise UnreadableNotebook(f"{path.name} is not a notebook: it has no list of cells")
-    cells = [_cell(i, one) for i, one in enumerate(raw, 1) if isinstance(one, dict) and one.get("cell_type") == "code"]
+    cells = [_cell(i, one) for i, one in enumerate(cells_in, 1) if isinstance(one, dict) and one.get("cell_type") == "code"]
     return Notebook(path, tuple(cells), _course_metadata(content))
 
 

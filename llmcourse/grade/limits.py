@@ -1,0 +1,92 @@
+"""What an untrusted worker may use, and the user that it becomes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+
+from .syscalls import CAP_DAC_READ_SEARCH, PR_SET_KEEPCAPS, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG, keep_capabilities, prctl
+
+GIBIBYTE = 1 << 30
+_FIRST_UID, _UIDS = 61184, 4000  # no system gives these to a person or a service of its own
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one worker.
+
+    memory: bytes of address space of one process, and of private memory of all of a worker's processes together.
+    processes: of the worker at once, threads counted. files: open at once. file_bytes: of one file.
+    """
+
+    memory: int = 4 * GIBIBYTE
+    processes: int = 64
+    files: int = 256
+    file_bytes: int = 64 << 20
+
+
+def limits_for(n_jobs: int) -> Limits:
+    """The usual limits, less memory where n_jobs workers at once could take more than half of the machine's."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return Limits()
+    return Limits(memory=max(min(Limits.memory, total // (2 * n_jobs)), GIBIBYTE))
+
+
+def worker_uid(slot: int) -> int:
+    """The user that the worker of this slot becomes when the grader runs as root, otherwise the present one.
+
+    Each slot has its own, so that one worker's processes count neither against another's nor can reach them.
+    """
+    if os.geteuid():
+        return os.geteuid()
+    return _FIRST_UID + (os.getpid() * 16 + slot) % _UIDS
+
+
+def confine(limits: Limits, cpu_seconds: float, uid: int, *, reads_all: bool = False) -> None:
+    """Limit this process for good, and become an unprivileged user who can gain nothing back.
+
+    reads_all: stay able to read every file; for a machine where only root can read the Python installation.
+    """
+    import resource
+
+    cpu = int(cpu_seconds) + 1
+    n_mine = 0 if os.geteuid() == 0 else _processes_of(uid)
+    for kind, value in ((resource.RLIMIT_AS, limits.memory), (resource.RLIMIT_CPU, cpu), (resource.RLIMIT_CORE, 0),
+                        (resource.RLIMIT_FSIZE, limits.file_bytes), (resource.RLIMIT_NOFILE, limits.files),
+                        (resource.RLIMIT_NPROC, limits.processes + n_mine)):
+        hard = resource.getrlimit(kind)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (value, value))
+    _first_to_be_killed()
+    if os.geteuid() == 0:
+        prctl(PR_SET_KEEPCAPS, int(reads_all))
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    keep_capabilities(*([CAP_DAC_READ_SEARCH] if reads_all else []))
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _processes_of(uid: int) -> int:
+    """Threads that this user already has: they count too, where the limit is the user's and not the namespace's."""
+    n_threads = 0
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == uid:
+                n_threads += len(os.listdir(f"/proc/{name}/task"))
+        except OSError:
+            continue  # it ended while we looked
+    return n_threads
+
+
+def _first_to_be_killed() -> None:
+    """When memory runs out, the kernel takes this process before any other."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        return  # no such file in a worker without /proc; the limits above hold without it

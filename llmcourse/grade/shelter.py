@@ -1,0 +1,188 @@
+"""Fork a worker into its tier: `start(...)`, `Running.kill()`, `Running.ended()`. The caller has one thread only.
+
+namespace: a keeper (unshares) ─ the first process of a new PID namespace (builds the root) ─ the worker. When the worker
+    ends, or the first process is killed, every process that the worker left behind is killed by the kernel.
+process: the worker alone; what it leaves behind is searched for and killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import sandbox
+from .limits import Limits, confine
+from .syscalls import PR_SET_PDEATHSIG, prctl
+
+NAMESPACE, PROCESS = "namespace", "process"
+SWEEP_SECONDS = 5.0
+_BY_SIGNAL = 128
+
+
+@dataclass(frozen=True)
+class Shelter:
+    """Where workers run. tier: NAMESPACE or PROCESS; reads_all: see limits.confine (process tier only)."""
+
+    tier: str
+    limits: Limits
+    uid: int
+    view: sandbox.View | None = None
+    reads_all: bool = False
+
+
+@dataclass
+class Running:
+    """A started worker. child: this process's own child; first: whom to kill; error: why it could not start."""
+
+    shelter: Shelter
+    child: int
+    first: int
+    error: str = ""
+
+    def kill(self) -> None:
+        """Kill the worker; `ended` is still to be called."""
+        try:
+            os.kill(self.first, signal.SIGKILL)
+        except ProcessLookupError:
+            return  # it ended by itself meanwhile
+
+    def processes(self) -> list[int]:
+        """The worker, and what it left to the first process of its namespace."""
+        return children(self.first) if self.shelter.tier == NAMESPACE else [self.child]
+
+    def ended(self, *, wait: bool) -> str | None:
+        """How it ended, once it has and nothing of it is left: "signal 9", "exit status 0"; None while it runs."""
+        pid, status = os.waitpid(self.child, 0 if wait else os.WNOHANG)
+        if not pid:
+            return None
+        if self.shelter.tier == PROCESS:
+            _sweep(self.shelter.uid)
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            return f"signal {-code}"
+        return f"signal {code - _BY_SIGNAL}" if code > _BY_SIGNAL and self.shelter.tier == NAMESPACE else f"exit status {code}"
+
+
+def start(shelter: Shelter, keep: list[int], cpu_seconds: float, work: Callable[[], None]) -> Running:
+    """Run `work` in a new process of this shelter, with none of this process's open files but `keep`, and those last."""
+    report, said = os.pipe()
+    enter = _enter_namespace if shelter.tier == NAMESPACE else _enter_process
+    child = os.fork()
+    if not child:
+        os.close(report)
+        _never_returns(lambda: enter(shelter, keep, cpu_seconds, work, said), said)
+    os.close(said)
+    with os.fdopen(report, "r") as lines:
+        told = dict(line.rstrip("\n").split(" ", 1) for line in lines)
+    return Running(shelter, child, int(told.get("first", child)), told.get("error", ""))
+
+
+def _never_returns(body: Callable[[], int], said: int) -> None:
+    """Run the body of a forked process and exit with what it returns; an error of ours goes to whoever forked it."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        code = body()
+    except BaseException as error:
+        os.write(said, f"error {type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(code)
+
+
+def _enter_namespace(shelter: Shelter, keep: list[int], cpu_seconds: float, work: Callable, said: int) -> int:
+    os.setsid()
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    sandbox.leave_namespaces()
+    first = os.fork()
+    if not first:
+        _never_returns(lambda: _be_first(shelter, keep, cpu_seconds, work, said), said)
+    os.write(said, f"first {first}\n".encode())
+    _close_all_but([])
+    return _exit_code(os.waitpid(first, 0)[1])
+
+
+def _be_first(shelter: Shelter, keep: list[int], cpu_seconds: float, work: Callable, said: int) -> int:
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    sandbox.enter(shelter.view, shelter.uid)
+    worker = os.fork()
+    if not worker:
+        _never_returns(lambda: _be_worker(shelter, keep, cpu_seconds, work, said), said)
+    _close_all_but([])
+    while True:
+        pid, status = os.wait()
+        if pid == worker:
+            return _exit_code(status)
+
+
+def _enter_process(shelter: Shelter, keep: list[int], cpu_seconds: float, work: Callable, said: int) -> int:
+    os.setsid()
+    return _be_worker(shelter, keep, cpu_seconds, work, said)
+
+
+def _be_worker(shelter: Shelter, keep: list[int], cpu_seconds: float, work: Callable, said: int) -> int:
+    _close_all_but([*keep, said])
+    confine(shelter.limits, cpu_seconds, shelter.uid, reads_all=shelter.reads_all)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.close(said)
+    try:
+        work()
+    except BaseException:
+        return 1  # whatever the answers did to this process, the parent sees that the results are missing
+    return 0
+
+
+def _close_all_but(keep: list[int]) -> None:
+    """Close every open file but these, and put nothing (/dev/null) at stdin, stdout and stderr."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    start = 3
+    for number in sorted(keep):
+        os.closerange(start, number)
+        start = number + 1
+    os.closerange(start, os.sysconf("SC_OPEN_MAX"))
+
+
+def _exit_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else _BY_SIGNAL - code
+
+
+def _sweep(uid: int) -> None:
+    """Kill what a worker left behind: as root, all processes of its user; otherwise, all that became our children."""
+    if os.geteuid() == 0:
+        killer = os.fork()
+        if not killer:
+            os.setresuid(uid, uid, uid)
+            try:
+                os.kill(-1, signal.SIGKILL)
+            finally:
+                os._exit(0)  # also where there was nobody to kill
+        os.waitpid(killer, 0)
+    deadline = time.monotonic() + SWEEP_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            for orphan in children(os.getpid()):
+                os.kill(orphan, signal.SIGKILL)
+            time.sleep(0.01)
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process's threads; empty where the kernel does not tell, or the process is gone."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += [int(one) for one in file.read().split()]
+    except OSError:
+        return found
+    return found

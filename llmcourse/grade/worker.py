@@ -1,0 +1,121 @@
+"""The untrusted half: run a submission's answers and the probes on them, and write JSON lines.
+
+    {"cell": 3}                           before each piece of the submission runs
+    {"loaded": true, "problems": […]}     when all have run
+    {"probe": id, "outcome": …, "seconds": …}    after each probe, in the order asked for
+
+The parent believes none of it: a line is data to compare with the reference's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from llmcourse import checks, given
+from llmcourse.checks import Answer, Lesson, Probe
+from llmcourse.checks.run import run_probe
+from llmcourse.workbook.answers import Piece, execute
+from llmcourse.workbook.course import Course
+from llmcourse.workbook.notebook import read_notebook
+
+from .replay import Player
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What every worker of one lab needs, imported once."""
+
+    lesson: Lesson
+    player: Player
+
+    @staticmethod
+    def load(config: dict) -> Kit:
+        """Import the lab's probes and what its import cells import, with replayed given pieces of its own.
+
+        config: root (of the course), lesson (its full name), given (lessons whose given pieces are in use), preload
+        (modules).
+        """
+        course, name, player = Course(Path(config["root"])), config["lesson"], Player()
+        for number in config["given"]:
+            given.answers(number)
+        lab = read_notebook(course.exercise(name))
+        player.install(name[:2], [one["name"] for one in lab.metadata["exercises"]])
+        for module in config["preload"]:
+            __import__(module)
+        execute(Piece("imports", cell.source, 0) for cell in lab.cells if cell.role == "imports")
+        return Kit(course.lesson_named(name), player)
+
+    def work(self, payload: int, results: int) -> None:
+        """Read a payload (an open file) and write results (another)."""
+        with open(payload, "rb") as file:
+            wanted = json.loads(file.read())
+        send = _sender(results)
+        lesson = self._with_private(wanted["private"])
+        answers = execute(_announced(wanted["pieces"], send), file=wanted["file"], seconds=wanted["load_seconds"])
+        send({"loaded": True, "problems": [problem.as_json() for problem in answers.problems]})
+        answer = Answer({name: answers.objects[name] for name in lesson.exercises if name in answers.objects})
+        probes = {probe.id: probe for probe in lesson.probes}
+        for one in wanted["probes"]:
+            self.player.start(wanted["given"].get(one, []))
+            started = time.perf_counter()
+            outcome = self._run(lesson, probes[one], answer, wanted)
+            send({"probe": one, "outcome": outcome, "seconds": time.perf_counter() - started})
+
+    def _run(self, lesson: Lesson, probe: Probe, answer: Answer, wanted: dict) -> dict:
+        return run_probe(probe, answer, wanted["seed"], forbids=given.forbidden(lesson, probe.exercise),
+                         time_factor=wanted["time_factor"])
+
+    def _with_private(self, source: str) -> Lesson:
+        """The lesson, with an instructor's private probes where they are asked for."""
+        if not source:
+            return self.lesson
+        file = Path("private_probes.py")
+        file.write_text(source, "utf-8")
+        private = checks.load_lesson_file(file, self.lesson.number, self.lesson.name)
+        file.unlink()
+        return self.lesson.with_probes(private.probes)
+
+
+def _announced(pieces: list[dict], send: Callable[[dict], None]) -> Iterator[Piece]:
+    for piece in pieces:
+        send({"cell": piece["cell"]})
+        yield Piece(**piece)
+
+
+def _sender(results: int) -> Callable[[dict], None]:
+    """Writes one JSON line; a copy of the worker that an answer forked stops here instead of writing too."""
+    me = os.getpid()
+
+    def send(message: dict) -> None:
+        if os.getpid() != me:
+            os._exit(0)
+        left = json.dumps(message).encode() + b"\n"
+        while left:
+            left = left[os.write(results, left):]
+
+    return send
+
+
+def main() -> None:
+    """A worker of its own process, where nothing can be forked: configuration and payload come on standard input."""
+    import sys
+
+    config = json.loads(sys.stdin.readline())
+    results = os.dup(1)
+    os.dup2(2, 1)
+    _limit_yourself(config)
+    Kit.load(config["kit"]).work(0, results)
+    os._exit(0)
+
+
+def _limit_yourself(config: dict) -> None:
+    """The limits of the process tier, where the system has them."""
+    if os.name == "posix":
+        from .limits import Limits, confine
+
+        confine(Limits(**config["limits"]), config["cpu_seconds"], os.geteuid())
