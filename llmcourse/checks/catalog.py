@@ -71,9 +71,9 @@ def lesson(number: str) -> Lesson:
 
     Raises UnknownLesson when the course has no such lesson, or has not written its probes yet.
     """
-    number = number.partition("_")[0].zfill(2)
-    if number not in LESSONS:
-        raise UnknownLesson(f"no lesson {number!r}; the course has {min(LESSONS)} to {max(LESSONS)}")
+    asked, number = number, number.partition("_")[0].rjust(2, "0")
+    if not asked or number not in LESSONS:
+        raise UnknownLesson(f"no lesson {asked!r}; the course has {min(LESSONS)} to {max(LESSONS)}")
     module = f"{__package__}.{LESSONS[number]}"
     if module not in sys.modules and importlib.util.find_spec(module) is None:
         raise UnknownLesson(f"lesson {number} ({LESSONS[number]}) has no lab yet")

@@ -41,7 +41,7 @@ def watch(forbids: Iterable[str], answer: Answer, exercise: str) -> Iterator[lis
         if name and name not in found and _is_learners(caller, learner):
             found.append(name)
 
-    before = sys.getprofile()
+    before, before_in_threads = sys.getprofile(), threading.getprofile()
     threading.setprofile(hook)
     sys.setprofile(hook)
     try:
@@ -50,7 +50,7 @@ def watch(forbids: Iterable[str], answer: Answer, exercise: str) -> Iterator[lis
         if sys.getprofile() is not hook:
             found.append(SWITCHED_OFF)
         sys.setprofile(before)
-        threading.setprofile(before)
+        threading.setprofile(before_in_threads)
 
 
 def _is_learners(frame: FrameType | None, learner: set[int]) -> bool:

@@ -4,63 +4,92 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from contextlib import AbstractContextManager
+from types import CodeType, FrameType
 
 REPEAT_SECONDS = 0.05
+POLL_SECONDS = 0.001
+INSTRUCTIONS_TO_DELIVERY = 100
 
 
 class TimeLimit(BaseException):
     """Raised inside code that ran past its limit; a BaseException, so that `except Exception` does not catch it."""
 
 
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeLimit in the body after `seconds`, and again every 0.05 s while the body swallows it.
+def time_limit(seconds: float) -> AbstractContextManager[None]:
+    """Raise TimeLimit in the body of a `with` after `seconds`, and again every 0.05 s while the body swallows it.
 
     On the main thread of a system with SIGALRM a timer interrupts even a sleep; elsewhere a second thread raises it at
     the next Python instruction. Code that never comes back from one C call is stopped only by the former.
     """
     on_main = threading.current_thread() is threading.main_thread()
-    limit = _by_signal if on_main and hasattr(signal, "setitimer") else _by_thread
-    with limit(seconds):
-        yield
+    return _BySignal(seconds) if on_main and hasattr(signal, "setitimer") else _ByThread(seconds)
 
 
-@contextmanager
-def _by_signal(seconds: float) -> Iterator[None]:
-    def stop(number, frame):
-        raise TimeLimit
+def _stands_on(frame: FrameType | None, code: CodeType) -> bool:
+    """Whether `code` is being executed in this frame or in one that called it."""
+    while frame is not None:
+        if frame.f_code is code:
+            return True
+        frame = frame.f_back
+    return False
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
-    try:
-        yield
-    finally:
+
+class _BySignal(AbstractContextManager):
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+
+    def __enter__(self) -> None:
+        self.before = signal.signal(signal.SIGALRM, self._stop)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds, REPEAT_SECONDS)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        if not _stands_on(frame, _BySignal.__exit__.__code__):  # never in the middle of switching the timer off
+            raise TimeLimit
+
+    def __exit__(self, *error) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, self.before)
 
 
-@contextmanager
-def _by_thread(seconds: float) -> Iterator[None]:
-    target = ctypes.c_ulong(threading.get_ident())
-    raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    over, lock = threading.Event(), threading.Lock()
+class _ByThread(AbstractContextManager):
+    """Uses only locks and lists whose operations are one C call: the exception may arrive between any two instructions."""
 
-    def watch():
-        wait = seconds
-        while not over.wait(wait):
-            with lock:
-                if not over.is_set():
-                    raise_in_thread(target, ctypes.py_object(TimeLimit))
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+
+    def __enter__(self) -> None:
+        self.thread, self.body = threading.get_ident(), sys._getframe(1).f_code
+        self.over, self.watching = threading.Lock(), [True]
+        self.over.acquire()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        wait = self.seconds
+        while not self.over.acquire(timeout=wait):
+            if not _stands_on(sys._current_frames().get(self.thread), self.body):
+                break  # the body was left by another way, and its thread's number may be another's by now
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), ctypes.py_object(TimeLimit))
             wait = REPEAT_SECONDS
+        self.watching.clear()
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        with lock:
-            over.set()
-            raise_in_thread(target, None)
+    def __exit__(self, *error) -> None:
+        """Wait for the watcher's end, and take what it may have raised meanwhile.
+
+        An exception that was raised but not delivered must not be withdrawn: Python 3.11 then keeps looking for it, and
+        hangs under a profile hook.
+        """
+        while True:
+            try:
+                if self.over.locked():
+                    self.over.release()
+                while self.watching:
+                    time.sleep(POLL_SECONDS)
+                for _ in range(INSTRUCTIONS_TO_DELIVERY):
+                    pass
+                return
+            except TimeLimit:
+                continue

@@ -167,7 +167,7 @@ def judge(probe: Probe, got: dict, want: dict) -> Verdict:
     if kind == "value":
         found = compare(got.get("value"), want["value"], probe.tolerance)
         return Verdict(probe, OK) if found is None else Verdict(probe, found.status, str(found))
-    if kind in _SENTENCES:
+    if isinstance(kind, str) and kind in _SENTENCES:
         return Verdict(probe, kind, _SENTENCES[kind](got, probe))
     return Verdict(probe, PROCESS_DIED, "it sent something that is not a result")
 
