@@ -79,6 +79,6 @@ def _from_disk(package: Package, source: Path) -> Path:
         names = " or ".join(want.file for want in package.files)
         raise DownloadFailed(f"the folder {source} holds no {names}; copy one of them there, or name the file itself")
     if not source.is_file():
-        raise DownloadFailed(f"there is no file or folder {source}; name {package.wheel.file} or the folder that has it")
+        raise DownloadFailed(f"there is no file or folder {source}; name {package.wheel.file} or its folder")
     same_kind = [want for want in package.files if Path(want.file).suffix == source.suffix]
     return verified(source, same_kind[0] if same_kind else package.wheel)

@@ -105,5 +105,5 @@ def _make_cache_dir() -> None:
         cache_dir().mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DownloadFailed(
-            f"the cache folder {cache_dir()} cannot be made ({error.strerror}); set LLMCOURSE_CACHE to a folder that can"
+            f"the cache folder {cache_dir()} cannot be made ({error.strerror}); set LLMCOURSE_CACHE to another"
         ) from error

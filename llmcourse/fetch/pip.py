@@ -62,7 +62,8 @@ def _failure(package: Package, said: str) -> str:
     )
     if "No module named pip" in said:
         return (
-            f"cannot fetch {package.requirement}: {sys.executable} has no pip (try `{sys.executable} -m ensurepip`). {ways}"
+            f"cannot fetch {package.requirement}: {sys.executable} has no pip (try `{sys.executable} -m ensurepip`). "
+            + ways
         )
     if "No space left on device" in said or "Errno 28" in said:
         return (
