@@ -11,6 +11,7 @@ from llmcourse.checks import Lesson, load_wrong
 from llmcourse.errors import AuthoringError, CourseError
 
 from .course import Course
+from .notebook import parse
 from .source import (SourceCell, answer_node, efforts, read_source, regions, solution_version, student_version)
 
 LEAST_WRONG_ANSWERS = 3
@@ -29,7 +30,7 @@ def problems(course: Course, name: str) -> list[str]:
         lab = read_source(folder / "lab.py")
     except AuthoringError as error:
         return [f"{name}: {line}" for line in (*found, str(error))]
-    found += _lab_problems(lab)
+    found += _lab_problems(lab) + _order_problems(course, name, lab)
     try:
         lesson = course.lesson_named(name)
     except CourseError as error:
@@ -77,7 +78,7 @@ def _answer_problems(cell: SourceCell) -> list[str]:
 
 
 def _docstring_problems(doc: str, node: ast.FunctionDef | ast.ClassDef, source: str) -> list[str]:
-    found = []
+    found, description = [], doc.partition("Example")[0]
     if not re.search(r"\bExample", doc) or not re.search(r"\d", doc[doc.find("Example"):]):
         found.append("docstring without a worked example with numbers (Example: …)")
     if isinstance(node, ast.FunctionDef):
@@ -87,12 +88,12 @@ def _docstring_problems(doc: str, node: ast.FunctionDef | ast.ClassDef, source: 
     else:
         functions = [f for f in node.body if isinstance(f, ast.FunctionDef) and not f.name.startswith("_")]
         found += [f"docstring says nothing about the method {f.name}" for f in functions
-                  if f.name not in doc and not ast.get_docstring(f)]
+                  if not re.search(rf"\b{f.name}\b", description) and not ast.get_docstring(f)]
     for function in functions:
         text = doc + (ast.get_docstring(function) or "")
         silent = [a.arg for a in function.args.args if a.arg != "self" and not re.search(rf"\b{a.arg}\b", text)]
         found += [f"docstring says nothing about the argument {name}" for name in silent]
-    if re.search(r"\btorch\b|\bTensor\b", source) and not re.search(r"\[[^\]\n]*\]", doc):
+    if re.search(r"\btorch\b|\bTensor\b", source) and not re.search(r"\[[^\]\n]*\]", description):
         found.append("docstring gives no shapes, such as [n, d]")
     return found
 
@@ -112,6 +113,38 @@ def _leaks(lab: list[SourceCell]) -> list[str]:
             if line.strip() in secret:
                 found.append(f"{secret[line.strip()]}: solution text is left in cell {cell.position}: {line.strip()!r}")
     return found
+
+
+def _order_problems(course: Course, name: str, lab: list[SourceCell]) -> list[str]:
+    """Pieces that a lab takes from itself, or names from a later lab: its learner has neither."""
+    own = {cell.exercise for cell in lab if cell.role == "answer"}
+    later: dict[str, str] = {}
+    for folder in sorted((course.root / "authoring").glob("[0-9][0-9]_*")):
+        if folder.name > name and (folder / "lab.py").is_file():
+            later.update({cell.exercise: folder.name for cell in read_source(folder / "lab.py") if cell.role == "answer"})
+    found = []
+    for cell in lab:
+        if cell.role == "text":
+            continue
+        given, used = _names(cell.source)
+        found += [f"cell {cell.position} uses the given piece of this very lab, {one}" for one in sorted(given & own)]
+        found += [f"cell {cell.position} uses {one} of a later lab, {later[one]}" for one in sorted((given | used - own) & set(later))]
+    return found
+
+
+def _names(source: str) -> tuple[set[str], set[str]]:
+    """Names taken from llmcourse.given, and names that the cell reads without defining them as an argument or variable."""
+    try:
+        nodes = list(ast.walk(parse(source)))
+    except SyntaxError:
+        return set(), set()
+    given = {alias.name for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "llmcourse.given" for alias in n.names}
+    given |= {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "given"}
+    read = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    bound |= {n.arg for n in nodes if isinstance(n, ast.arg)} | {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+    bound |= {alias.asname or alias.name for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom)) for alias in n.names}
+    return given, read - bound
 
 
 def _probe_problems(lab: list[SourceCell], lesson: Lesson) -> list[str]:

@@ -1,0 +1,29 @@
+"""The course's figures, one module a lesson, all in one style: `plots.waits(...)`.
+
+Every function returns a `Picture`: a figure and what it shows in words. As the last line of a cell it displays both;
+`explore` takes it as it is. `plots.style` says which colour means what.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+_EXPORTS = {
+    "candidates": "one_prompt",
+    "next_token": "one_prompt",
+    "vectors": "one_prompt",
+    "waits": "one_prompt",
+    "bytes_per_token": "tokenizer",
+    "languages": "tokenizer",
+    "merges": "tokenizer",
+    "reading_time": "tokenizer",
+    "token_lengths": "tokenizer",
+}
+__all__ = list(_EXPORTS)
+
+
+def __getattr__(name: str):
+    """Import a figure's module on first use: importing the package does not import matplotlib."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; figures: {', '.join(__all__)}")
+    return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)

@@ -1,0 +1,70 @@
+"""One style for all figures: what each colour means, sizes, and the `Picture` that every plotting function returns.
+
+The colours are from Okabe and Ito's set, which colour-blind readers can tell apart (Okabe and Ito 2008, "Color
+Universal Design"). Where two of them stand side by side they also differ in lightness or hatching, so that a figure
+survives a grey printer.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+COLOURS = {
+    "prefill": "#D55E00",    # the first token: its wait, the work on the prompt
+    "decode": "#56B4E9",     # every later token
+    "chosen": "#009E73",     # the token, pair or bar that the text speaks of
+    "other": "#B5B5B5",      # what it is compared with
+    "reference": "#222222",  # lines to measure against
+}
+HATCHES = {"prefill": "///", "decode": "", "chosen": "", "other": ""}
+
+_RC = {
+    "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.labelsize": 10, "axes.titlelocation": "left",
+    "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True, "axes.edgecolor": "#666666",
+    "axes.grid": True, "grid.color": "#E3E3E3", "grid.linewidth": 0.8, "hatch.linewidth": 0.8, "legend.frameon": False,
+    "figure.facecolor": "white", "savefig.facecolor": "white", "figure.dpi": 110,
+}  # fmt: skip
+
+
+class Picture(NamedTuple):
+    """A figure, and in words what it shows: the text alternative."""
+
+    figure: Figure
+    text: str
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        from ..exploring import picture
+
+        return picture(lambda: self, {})
+
+
+def panel(width: float, height: float, title: str = "", x: str = "", y: str = "") -> Axes:
+    """One empty pair of axes, `width` × `height` inches, in the course's style. x, y: labels, units in brackets."""
+    with matplotlib.rc_context(_RC):
+        axes = Figure(figsize=(width, height), layout="constrained").subplots()
+        axes.set(title=title, xlabel=x, ylabel=y)
+    return axes
+
+
+def finish(axes: Axes, text: str) -> Picture:
+    """The figure of these axes with its text alternative."""
+    return Picture(axes.figure, text)
+
+
+def drawable(text: str) -> str:
+    """`text` with the characters that the figures' font lacks replaced by ▯, so that none is lost without a trace."""
+    known = _characters()
+    return "".join(c if ord(c) in known else "▯" for c in text)
+
+
+@lru_cache(maxsize=1)
+def _characters() -> frozenset[int]:
+    from matplotlib.font_manager import findfont
+    from matplotlib.ft2font import FT2Font
+
+    return frozenset(FT2Font(findfont(_RC["font.family"])).get_charmap())

@@ -1,0 +1,61 @@
+"""Tokens to look at: every token in a coloured box, in whatever script, with a note (its id, its time) above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+
+from llmcourse.text.tokenizer import Tokenizer
+
+from .plots.tints import INK, TINTS
+
+_BOX = ("display:inline-block;margin:1.1em 2px 2px 0;padding:1px 4px;border:1px solid #777;border-radius:4px;"
+        "font-family:monospace;line-height:1.3;text-align:center")
+_NOTE = "font-size:60%"
+
+
+@dataclass(frozen=True)
+class TokenView:
+    """Tokens side by side.
+
+    tokens: printable pieces, as `Tokenizer.tokens` gives them. notes: one for each, or none at all.
+    title: a line above them.
+
+    Shown in a notebook as boxes whose colours only tell neighbours apart; as text, as pieces between bars.
+    """
+
+    tokens: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    title: str = ""
+
+    def __str__(self) -> str:
+        pieces = [f"{t} ({n})" for t, n in zip(self.tokens, self.notes)] if self.notes else self.tokens
+        line = f"|{'|'.join(pieces)}|" if self.tokens else "(no tokens)"
+        return f"{self.title}\n{line}" if self.title else line
+
+    def html(self) -> str:
+        """The same as boxes. Without the page's styles it stays readable: spaces keep the tokens apart."""
+        boxes = []
+        for i, token in enumerate(self.tokens):
+            note = f"<rt style='{_NOTE}'>{escape(self.notes[i])}</rt>" if self.notes else ""
+            style = f"{_BOX};background:{TINTS[i % len(TINTS)]};color:{INK}"
+            boxes.append(f"<ruby><span style='{style}'>{escape(token)}</span>{note}</ruby>")
+        title = f"<div>{escape(self.title)}</div>" if self.title else ""
+        return f"<div>{title}{' '.join(boxes) or '(no tokens)'}</div>"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        return {"text/plain": str(self), "text/html": self.html()}
+
+
+def view_tokens(tokenizer: Tokenizer, text: str, title: str = "") -> TokenView:
+    """The tokens of a text with their ids; without a title, one that counts them."""
+    ids = tokenizer.encode(text)
+    n_bytes = len(text.encode("utf-8", "replace"))
+    counted = f"{len(ids)} tokens, {len(text)} characters, {n_bytes} bytes"
+    return TokenView(tuple(tokenizer.tokens(ids)), tuple(map(str, ids)), title or counted)
+
+
+def token_viewer(tokenizer: Tokenizer) -> Callable[[str], TokenView]:
+    """`view_tokens` for one tokenizer, as `type_here` wants it."""
+    return lambda text: view_tokens(tokenizer, text)

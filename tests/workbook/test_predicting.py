@@ -1,0 +1,48 @@
+"""Predictions: what is shown, and what is kept. Oracle: typed by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmcourse.workbook import measured, predict
+from llmcourse.workbook.predicting import FILE, predictions
+
+pytestmark = pytest.mark.usefixtures("course")
+
+
+@pytest.mark.parametrize("guess, value, words", [
+    (20, 10, "speed-up: predicted 20 ×, measured 10 ×: 2.00 times too high"),
+    (5, 10, "speed-up: predicted 5 ×, measured 10 ×: 2.00 times too low"),
+    (10, 10, "speed-up: predicted 10 ×, measured 10 ×: exactly"),
+    (0, 3, "speed-up: predicted 0 ×, measured 3 ×: 3 × apart"),
+    (-2, 3, "speed-up: predicted -2 ×, measured 3 ×: 5 × apart"),
+    (-4, -2, "speed-up: predicted -4 ×, measured -2 ×: 2.00 times too high"),
+    (None, 3, "speed-up: no prediction, measured 3 ×"),
+])
+def test_a_measured_value_is_set_beside_the_prediction(capsys, guess, value, words):
+    predict("speed-up", guess, "×")
+    capsys.readouterr()
+    measured("speed-up", value)
+    assert capsys.readouterr().out == words + "\n"
+
+
+def test_a_prediction_without_a_number_asks_for_one(capsys):
+    predict("speed-up")
+    assert "write your number" in capsys.readouterr().out
+
+
+def test_predictions_are_kept_in_order_and_a_new_guess_keeps_the_measurement(work):
+    predict("a", 1, "s")
+    predict("b", 2)
+    measured("a", 3)
+    predict("a", 4, "s")
+    assert [str(p) for p in predictions(work).values()] == ["a: predicted 4 s, measured 3 s: 1.33 times too high",
+                                                            "b: predicted 2, not measured yet"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": 3}', '{"a": {"odd": 1}}'])
+def test_a_damaged_file_of_predictions_stops_nobody(work, content, capsys):
+    work.mkdir()
+    (work / FILE).write_text(content)
+    measured("a", 3)
+    assert predictions(work)["a"].measured == 3
