@@ -212,7 +212,7 @@ def test_a_rotary_table_that_is_not_llama3s_is_refused(tmp_path):
         convert(tmp_path, tiny_tensors() | table)
 
 
-@pytest.mark.parametrize("content", [b"", b"no gguf at all, but long enough to look at", b"GGUF\3\0\0\0" + b"\xff" * 16])
+@pytest.mark.parametrize("content", [b"", b"no gguf, but long enough to look at", b"GGUF\3\0\0\0" + b"\xff" * 16])
 def test_a_file_that_is_no_gguf_is_named(content, tmp_path):
     (tmp_path / "x.gguf").write_bytes(content)
     with pytest.raises(UnknownModel, match="x.gguf cannot be read as a GGUF"):
