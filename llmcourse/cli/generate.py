@@ -119,8 +119,8 @@ def show_text(stream: Stream) -> bool:
     n_shown, interrupted = 0, False
     try:
         for token in stream:
+            n_shown += len(token.text)  # first, so that a Ctrl-C right after the writing does not show it twice
             show.write(token.text)
-            n_shown += len(token.text)
     except KeyboardInterrupt:
         stream.close()
         interrupted = True

@@ -72,19 +72,29 @@ def gloss(pieces: Sequence[str], ids: Sequence[int], width: int, indent: str = "
     from rich.cells import cell_len
     from rich.text import Text
 
-    rows: list[Text] = []
-    room = max(width - len(indent), 20)
-    top, bottom, used = Text(indent), Text(indent), 0
-    for n, (piece, number) in enumerate(zip(pieces, ids)):
-        label = str(number)
-        column = max(cell_len(piece), len(label))
-        if used and used + column > room:
-            rows += [top, bottom]
-            top, bottom, used = Text(indent), Text(indent), 0
-        top.append(piece, _TOKEN_STYLES[n % len(_TOKEN_STYLES)])
-        top.append(" " * (column - cell_len(piece) + 1))
-        bottom.append(label + " " * (column - len(label) + 1), "dim")
+    columns = [max(cell_len(piece), len(str(number))) for piece, number in zip(pieces, ids)]
+    rows = []
+    for row in fill(columns, width - len(indent)):
+        top, bottom = Text(indent), Text(indent)
+        for n in row:
+            label = str(ids[n])
+            top.append(pieces[n], _TOKEN_STYLES[n % len(_TOKEN_STYLES)])
+            top.append(" " * (columns[n] - cell_len(pieces[n]) + 1))
+            bottom.append(label + " " * (columns[n] - len(label) + 1), "dim")
+        top.rstrip()
+        bottom.rstrip()
+        rows += [top, bottom]
+    return rows
+
+
+def fill(columns: Sequence[int], width: int) -> list[list[int]]:
+    """Numbers of columns, row by row: as many to a row as fit with a space between, at least one."""
+    rows: list[list[int]] = []
+    used = width + 1
+    for n, column in enumerate(columns):
+        if used + column > width:
+            rows.append([])
+            used = 0
+        rows[-1].append(n)
         used += column + 1
-    for row in (top, bottom):
-        row.rstrip()
-    return [*rows, top, bottom]
+    return rows

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from llmcourse.engine.engine import Stream, Token
 
 _PIECE_COLUMNS, _BAR_COLUMNS = 18, 30
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_EIGHTHS = ("", *"▏▎▍▌▋▊▉")
 
 
 def show_trace(stream: Stream) -> bool:
@@ -53,7 +53,6 @@ def show_step(console: Console, tokenizer, step: int, n_computed: int, token: To
         probability, chosen = math.exp(logprob), number == token.id
         row = Text(f"  {'→' if chosen else ' '} {number:>6}  {fit(piece)} {probability:>6.1%}  ", "green" if chosen else "")
         row.append(bar(probability), "green" if chosen else "blue")
-        row.rstrip()
         console.print(row)
 
 

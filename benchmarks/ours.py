@@ -1,0 +1,35 @@
+"""Worker: llmcourse's engine, with its own defaults. usage: ours.py MODEL_FOLDER float32|bfloat16 [--threads N]"""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from worker import arguments, serve
+
+import llmcourse
+from llmcourse.engine.engine import Engine
+from llmcourse.engine.prompts import IdsOnly
+from llmcourse.engine.sampling import SamplingParams
+from llmcourse.model.load import load_model
+
+args = arguments(__doc__)
+torch.set_num_threads(args.threads)
+
+
+def load():
+    """The whole engine: scheduler, cache, model, sampler. Tokenization is in neither side's times."""
+    model = load_model(args.model, device="cpu", dtype=args.dtype)
+    engine = Engine(model, tokenizer=IdsOnly(model.config.eos_ids))
+
+    def generate(ids: list[int], n: int):
+        moments, output = [], []
+        for token in engine.stream(ids, SamplingParams(max_tokens=n, temperature=0, ignore_eos=True)):
+            moments.append(time.perf_counter())
+            output.append(token.id)
+        return moments, output
+
+    return generate, {"side": "llmcourse", "version": llmcourse.__version__, "dtype": args.dtype}
+
+
+serve(load)

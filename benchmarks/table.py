@@ -1,0 +1,100 @@
+"""Tables for people, from results/*.json, put into README.md between its markers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+_ROWS = {  # measured → its title, and the key of its share of the machine's ceiling
+    "prefill": ("prefill of {prefill_tokens} tokens", "mfu"),
+    "decode": ("decode, {decode_tokens} tokens after {decode_after}", "mbu"),
+    "decode_long": ("decode after {long_after} tokens", "mbu_long"),
+}
+
+
+def write_tables(results: Path, readme: Path) -> None:
+    """Replace what stands between the markers of `readme` by the tables of all results there are."""
+    makers = [("speed.json", speed_tables), ("load.json", load_table), ("startup.json", startup_table)]
+    parts = [maker(json.loads((results / name).read_text("utf-8"))) for name, maker in makers if (results / name).exists()]
+    text = readme.read_text("utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    readme.write_text(f"{before}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{END}{after}", encoding="utf-8")
+
+
+def speed_tables(result: dict) -> str:
+    """Tokens per second of every side, and our ratio to the peer's better way."""
+    ceilings = result["ceilings"]
+    lines = [
+        "### Prefill and decode, tokens per second",
+        "",
+        f"{result['model']}, {result['threads']} threads, medians of {result['rounds']} alternating rounds; {where(result)}. "
+        f"Measured ceilings: {ceilings['bytes_per_s'] / 1e9:.1f} GB/s read, "
+        f"{ceilings['flops_per_s']['float32'] / 1e9:.0f} GFLOP/s float32, "
+        f"{ceilings['flops_per_s']['bfloat16'] / 1e9:.0f} GFLOP/s bfloat16. In brackets: the share reached.",
+        "",
+        "| | " + " | ".join(title.format(**result) for title, _ in _ROWS.values()) + " |",
+        "|---|" + "---|" * len(_ROWS),
+    ]
+    for name, side in result["sides"].items():
+        cells = [cell(median(side[key]), side.get(share)) for key, (_, share) in _ROWS.items()]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    lines += ["", "| ratio: median over rounds (lowest to highest) | " + " | ".join(_ROWS) + " |", "|---|" + "---|" * len(_ROWS)]
+    sides = result["sides"]
+    for dtype in ("float32", "bfloat16"):
+        ours, peers = sides[f"llmcourse {dtype}"], peers_of(sides, dtype)
+        cells = [ratio(ours[key], best(peers, key)) for key in _ROWS]
+        against = "transformers float32" if dtype == "float32" else "transformers' better dtype"
+        lines.append(f"| llmcourse {dtype} over {against} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def peers_of(sides: dict, dtype: str) -> list[dict]:
+    """transformers in its ways: in float32 only against float32, in every dtype against bfloat16."""
+    return [
+        side for side in sides.values()
+        if side["side"] == "transformers" and (dtype == "bfloat16" or side["dtype"] == "float32")
+    ]  # fmt: skip
+
+
+def best(sides: list[dict], key: str) -> list[float]:
+    """The rounds of the side with the highest median."""
+    return max((side[key] for side in sides), key=median)
+
+
+def ratio(ours: list[float], theirs: list[float]) -> str:
+    """Median, lowest and highest of the rounds' ratios."""
+    ratios = [a / b for a, b in zip(ours, theirs)]
+    return f"**{median(ratios):.2f}×** ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def cell(value: float, share: float | None) -> str:
+    """Tokens per second, and the share of the ceiling where it is known."""
+    digits = 0 if value >= 100 else 1
+    return f"{value:,.{digits}f}" + ("" if share is None else f" ({share:.0%})")
+
+
+def load_table(result: dict) -> str:
+    """Seconds until a model is loaded."""
+    return seconds_table("### Loading the default model, seconds", result)
+
+
+def startup_table(result: dict) -> str:
+    """Seconds of whole processes."""
+    return seconds_table("### Starting, seconds", result)
+
+
+def seconds_table(title: str, result: dict) -> str:
+    """Median, lowest and highest of each row."""
+    lines = [title, "", f"{where(result)}.", "", "| | median | lowest to highest |", "|---|---|---|"]
+    for name, times in result["seconds"].items():
+        lines.append(f"| {name} | {median(times):.2f} | {min(times):.2f} to {max(times):.2f} |")
+    return "\n".join(lines)
+
+
+def where(result: dict) -> str:
+    """The machine and the day, in a few words."""
+    machine = result["machine"]
+    return f"{machine['cpu']}, {machine['cpu_count']} CPUs, torch {machine['torch']}, {result['date'][:10]}"

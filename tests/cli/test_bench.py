@@ -1,0 +1,62 @@
+"""`llmcourse bench`: fields, and shares of known ceilings."""
+
+from __future__ import annotations
+
+import json
+from statistics import median
+
+import pytest
+
+from llmcourse.measure.bench import decode_bytes, prefill_flops
+
+FIELDS = [
+    "what", "tokens_per_s", "runs", "prompt_tokens", "output_tokens", "model", "device", "dtype", "parts", "cache",
+    "bytes_per_s", "flops_per_s", "mbu", "mfu", "machine",
+]  # fmt: skip
+BANDWIDTH, FLOPS = 20e9, 100e9
+
+
+@pytest.fixture(autouse=True)
+def known_machine(monkeypatch, model):
+    """The session's model on a machine with known ceilings, so that nothing is measured but the engine."""
+    monkeypatch.setattr("llmcourse.engine.engine.load_model", lambda _name, device, dtype: model)
+    monkeypatch.setattr("llmcourse.measure.machine.machine_facts", lambda: {"cpu": "a machine"})
+    monkeypatch.setattr("llmcourse.measure.machine.memory_bandwidth", lambda *_: BANDWIDTH)
+    monkeypatch.setattr("llmcourse.measure.machine.peak_flops", lambda *_: FLOPS)
+
+
+def test_decode_has_the_documented_fields_and_its_share_of_the_bandwidth(run, model):
+    ran = run("bench", "--runs", "2", "--output-tokens", "4", "--json")
+    fields = json.loads(ran.out)
+    assert list(fields) == FIELDS
+    assert (fields["what"], fields["prompt_tokens"], fields["output_tokens"]) == ("decode", 16, 4)
+    assert len(fields["runs"]) == 2
+    assert fields["tokens_per_s"] == pytest.approx(median(fields["runs"]), abs=0.001)  # both rounded to a thousandth
+    expected = decode_bytes(model.config, 4, 16 + 2) * fields["tokens_per_s"]
+    assert fields["bytes_per_s"] == pytest.approx(expected, rel=1e-3)
+    assert fields["mbu"] == pytest.approx(expected / BANDWIDTH, rel=1e-3)
+    assert (fields["mfu"], fields["flops_per_s"]) == (None, None)
+    assert fields["machine"] == {"cpu": "a machine", "bytes_per_s": BANDWIDTH, "flops_per_s": None}
+
+
+def test_prefill_has_its_share_of_the_flop_rate(run, model):
+    ran = run("bench", "prefill", "--runs", "2", "--prompt-tokens", "24", "--cache", "none", "--parts", "reference", "--json")
+    fields = json.loads(ran.out)
+    assert list(fields) == FIELDS
+    expected = prefill_flops(model.config, 24) / 24 * fields["tokens_per_s"]
+    assert fields["mfu"] == pytest.approx(expected / FLOPS, rel=1e-3)
+    assert (fields["mbu"], fields["parts"], fields["cache"]) == (None, "reference", "none")
+
+
+def test_people_get_three_lines(run):
+    lines = run("bench", "--runs", "1", "--output-tokens", "3").out.splitlines()
+    assert lines[0] == "decode of 3 tokens after 16: SmolLM2-135M-Instruct, float32, cpu, parts cpu"
+    assert "tokens/s" in lines[1] and "median of 1 runs" in lines[1]
+    assert lines[2].endswith("of the 20.0 GB/s measured here (MBU)")
+    assert len(lines) == 3
+
+
+def test_a_prompt_longer_than_the_context_is_an_error_of_one_line(run):
+    ran = run("bench", "prefill", "--prompt-tokens", "8192")
+    assert ran.code == 1
+    assert "8,192" in ran.err and ran.err.count("\n") == 1
