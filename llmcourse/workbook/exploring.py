@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from html import escape
 from itertools import count
 
 from llmcourse.errors import CourseError
 
 from .report import in_notebook
 
-PNG, PLAIN = "image/png", "text/plain"
+PNG, HTML, PLAIN = "image/png", "text/html", "text/plain"
 WIDE = 64
 _NUMBERS = count(1)
 
@@ -25,8 +26,8 @@ def explore(draw: Callable, **controls) -> None:
         True, False                         a tick box
         "text"                              a line to type into
 
-    The picture is an ordinary output with a text alternative, so it stays where no widget lives: in a browser on a
-    hosting site, in exported HTML, in a file that is only read. The controls stand below it as a second output.
+    The picture is an ordinary output, so it stays where no widget lives: in a browser on a hosting site, in exported
+    HTML, in a file that is only read. Below it stands what it shows in words, folded, and below that the controls.
     """
     kinds = {name: _control(name, given) for name, given in controls.items()}
     values = {name: control["value"] for name, control in kinds.items()}
@@ -34,11 +35,16 @@ def explore(draw: Callable, **controls) -> None:
     if not in_notebook():
         print(data[PLAIN])
         return
-    from IPython.display import display, update_display
+    from IPython.display import display
 
     handle = f"explore-{next(_NUMBERS)}"
-    display(data, metadata=metadata, raw=True, display_id=handle)
-    panel = _panel(kinds, lambda moved: update_display(_again(draw, moved), raw=True, display_id=handle))
+
+    def put(data: dict, metadata: dict, update: bool) -> None:
+        display(data, metadata=metadata, raw=True, display_id=handle, update=update)
+        display(_folded(data[PLAIN]), raw=True, display_id=f"{handle}-words", update=update)
+
+    put(data, metadata, update=False)
+    panel = _panel(kinds, lambda moved: put(*_again(draw, moved), update=True))
     if panel is not None:
         text = f"Run this cell to move: {', '.join(kinds)}."
         display({**panel._repr_mimebundle_(), PLAIN: text}, raw=True)
@@ -131,10 +137,14 @@ def _label(option: object) -> str:
     return f"{option:,}" if isinstance(option, int) else f"{option:g}" if isinstance(option, float) else str(option)
 
 
-def _again(draw: Callable, values: dict) -> dict:
+def _folded(words: str) -> dict:
+    """The words for those who cannot see the picture: no notebook shows an image's own text alternative to everybody."""
+    return {HTML: f"<details><summary>This picture in words</summary>{escape(words)}</details>", PLAIN: words}
+
+
+def _again(draw: Callable, values: dict) -> tuple[dict, dict]:
     """The picture for moved controls; where drawing fails, a line that says so instead of a silent picture."""
     try:
-        data, _ = picture(draw, values)
+        return picture(draw, values)
     except Exception as error:
-        data = {PLAIN: f"No picture for {values}: {type(error).__name__}: {error}"}
-    return data
+        return {PLAIN: f"No picture for {values}: {type(error).__name__}: {error}"}, {}

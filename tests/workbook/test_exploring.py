@@ -81,14 +81,15 @@ def test_without_a_kernel_the_text_is_printed(capsys):
 
 
 def test_a_drawing_that_fails_for_moved_controls_says_so():
-    assert _again(draw, {"power": "x"})["text/plain"].startswith("No picture for {'power': 'x'}: TypeError")
+    assert _again(draw, {"power": "x"})[0]["text/plain"].startswith("No picture for {'power': 'x'}: TypeError")
 
 
 def test_a_stored_notebook_keeps_picture_and_words_and_no_widget(built):
     cell = {"cell_type": "code", "id": "a", "metadata": {}, "source": CELL, "outputs": [], "execution_count": None}
     notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    shown, controls = run_notebook(notebook, built.root / "notebooks" / "x.ipynb", built.root)["cells"][0]["outputs"]
+    shown, words, controls = run_notebook(notebook, built.root / "notebooks" / "x.ipynb", built.root)["cells"][0]["outputs"]
     assert base64.b64decode(shown["data"]["image/png"]).startswith(PNG)
     assert shown["metadata"]["image/png"]["alt"] == "Picture: Powers; y against x (power = 1, grid = True)"
+    assert words["data"]["text/plain"] == shown["data"]["text/plain"] and "<details>" in words["data"]["text/html"]
     assert controls["data"] == {"text/plain": "Run this cell to move: power, grid."}
     assert WIDGET not in controls["data"]
