@@ -61,3 +61,7 @@ class AuthoringError(CourseError):
 
 class UnreadableNotebook(CourseError):
     """A file that is not a notebook, or of which no cells can be read; the message says why."""
+
+
+class StageFailed(CourseError):
+    """A learner's stage raised while the engine used it; the message names the stage, the exercise and the line."""

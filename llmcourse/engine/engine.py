@@ -72,8 +72,9 @@ class Engine:
             raise ValueError(f"cache must be one of {', '.join(CACHES)}, got {cache!r}")
         if cache == "none" and max_step_tokens is not None:
             raise ValueError("without a cache a prompt cannot be computed in pieces: leave max_step_tokens at None")
-        self.model, self.tokenizer = model, tokenizer
+        self.model = model
         self.parts = parts or default_parts(model.device.type)
+        self.tokenizer = self.parts.tokenizer(tokenizer)
         self.cache = CACHES[cache](model.config, model.dtype, model.device)
         self.scheduler = Scheduler(max_requests, max_step_tokens)
         self.runner = Runner(model.packed(self.parts.pack), self.parts, self.cache)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 from functools import wraps
 
 
-def as_it_is(W):
-    """The weight, unchanged."""
-    return W
+def as_it_is(value):
+    """The weight, or the tokenizer, unchanged."""
+    return value
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Parts:
     swiglu: Callable
     sample: Callable
     pack: Callable = as_it_is
+    tokenizer: Callable = as_it_is
     name: str = "unnamed"
 
     def wrapped(self, wrapper: Callable[[str, Callable], Callable]) -> Parts:
@@ -54,4 +55,4 @@ class Parts:
         return self.wrapped(counting), calls
 
 
-STAGES = tuple(field.name for field in fields(Parts) if field.name not in ("pack", "name"))
+STAGES = tuple(field.name for field in fields(Parts) if field.name not in ("pack", "tokenizer", "name"))

@@ -156,6 +156,12 @@ class BPE:
         self._warned = False
 
     @property
+    def merges(self) -> list[tuple[bytes, bytes]]:
+        """Pairs of token bytes, those learned first come first."""
+        pairs = sorted(self._rules, key=lambda pair: self._rules[pair][0])
+        return [(self._bytes_of[left], self._bytes_of[right]) for left, right in pairs]
+
+    @property
     def missing_bytes(self) -> bytes:
         """The bytes that no token of the vocabulary stands for, in ascending order."""
         return bytes(byte for byte, token_id in enumerate(self._byte_ids) if token_id is None)

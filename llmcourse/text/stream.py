@@ -35,7 +35,7 @@ class StreamDecoder:
     def __init__(self, source: Tokenizer | Callable[[int], bytes], stop: str | Sequence[str] = ()):
         self._token_bytes = source if callable(source) else source.token_bytes
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
-        self._finder = _StopFinder((stop,) if isinstance(stop, str) else stop)
+        self._finder = StopFinder((stop,) if isinstance(stop, str) else stop)
 
     @property
     def stop_string(self) -> str | None:
@@ -54,7 +54,7 @@ class StreamDecoder:
         return "" if self.stopped else self._finder.feed(self._utf8.decode(b"", final=True)) + self._finder.rest()
 
 
-class _StopFinder:
+class StopFinder:
     """Looks for several strings in one pass over the text, letter by letter (Aho and Corasick 1975).
 
     The stop strings form a tree of letters. We stand at the node that spells the longest end of the text that is the

@@ -119,6 +119,11 @@ class Tokenizer:
         except KeyError:
             raise TokenizerError(f"there is no token {token_id} in this vocabulary of {self.vocab_size}") from None
 
+    @property
+    def vocab(self) -> dict[bytes, int]:
+        """Token bytes → id, special tokens included."""
+        return {token: token_id for token_id, token in self._bytes_of.items()}
+
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """Each token as a string to look at: spaces as ␣, line breaks and the like as \\n, half characters as \\xe2."""
         return [_printable(self.token_bytes(token_id)) for token_id in ids]

@@ -130,4 +130,4 @@ def test_counting_wraps_every_stage_and_changes_nothing():
     x = draw(3, 4)
     assert torch.equal(parts.rms_norm(x, torch.ones(4), 1e-5), REFERENCE.rms_norm(x, torch.ones(4), 1e-5))
     assert calls == {"rms_norm": 1}
-    assert set(STAGES) == {field for field in Parts.__dataclass_fields__ if field not in ("pack", "name")}
+    assert set(STAGES) == {field for field in Parts.__dataclass_fields__ if field not in ("pack", "tokenizer", "name")}

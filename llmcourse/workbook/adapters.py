@@ -1,0 +1,97 @@
+"""How a lab's answers become parts of the engine: the labs' functions are simpler than the parts (docs/parts.md)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from llmcourse.ops import Parts
+from llmcourse.text.stream import StopFinder
+
+Use = Callable[[str, Callable], Callable]  # (exercise, learner's function) → the function, counted and guarded
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of the engine that a lab unlocks.
+
+    Args:
+        name: as shown to the learner.
+        exercises: all of them must pass before the stage is theirs, as "NN.name".
+        install: (parts, the exercises' objects by name, use) → parts with the learner's code in that stage.
+    """
+
+    name: str
+    exercises: tuple[str, ...]
+    install: Callable[[Parts, dict[str, object], Use], Parts]
+
+
+def learner_tokenizer(parts: Parts, answers: dict[str, object], use: Use) -> Parts:
+    """`encode` turns every piece of text into ids, `decode` ids into text; special tokens and chats stay the model's."""
+    encode, decode = use("01.encode", answers["encode"]), use("01.decode", answers["decode"])
+
+    def wrap(tokenizer):
+        mine = copy.copy(tokenizer)
+        mine.bpe = LearnerBPE(tokenizer.bpe, encode)
+        mine.decode = lambda ids: decode(list(ids), tokenizer.vocab)
+        return mine
+
+    return _with_tokenizer(parts, wrap)
+
+
+class LearnerBPE:
+    """Stands where a `BPE` stands, with the learner's `encode(text, merges, vocab)`."""
+
+    def __init__(self, bpe, encode: Callable):
+        self.vocab, self.merges, self._encode = bpe.vocab, bpe.merges, encode
+
+    def encode_pieces(self, pieces: Iterable[str]) -> list[int]:
+        """Ids of pieces of text, one after the other."""
+        return [token for piece in pieces for token in self._encode(piece, self.merges, self.vocab)]
+
+
+def learner_stream(parts: Parts, answers: dict[str, object], use: Use) -> Parts:
+    """The learner's `StreamDecoder` turns ids into text; looking for stop strings in that text stays ours."""
+    made = answers["StreamDecoder"]
+
+    def wrap(tokenizer):
+        mine, vocab = copy.copy(tokenizer), tokenizer.vocab
+        mine.stream = lambda stop=(): LearnerStream(made, vocab, stop, use)
+        return mine
+
+    return _with_tokenizer(parts, wrap)
+
+
+class LearnerStream:
+    """The engine's stream decoder, with the learner's inside."""
+
+    def __init__(self, made: Callable, vocab: dict[bytes, int], stop: str | Iterable[str], use: Use):
+        decoder = use("01.StreamDecoder", made)(vocab)
+        self._push = use("01.StreamDecoder", lambda token: decoder.push(token))
+        self._finish = use("01.StreamDecoder", lambda: decoder.finish())
+        self._finder = StopFinder((stop,) if isinstance(stop, str) else tuple(stop))
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string was found."""
+        return self._finder.found is not None
+
+    def push(self, token: int) -> str:
+        """What the learner's decoder gives for this id, less what may be the start of a stop string."""
+        return "" if self.stopped else self._finder.feed(self._push(token))
+
+    def finish(self) -> str:
+        """The rest."""
+        return "" if self.stopped else self._finder.feed(self._finish()) + self._finder.rest()
+
+
+def _with_tokenizer(parts: Parts, wrap: Callable) -> Parts:
+    before = parts.tokenizer
+    return replace(parts, tokenizer=lambda tokenizer: wrap(before(tokenizer)))
+
+
+LEARNER_STAGES = (
+    Stage("tokenizer", ("01.encode", "01.decode"), learner_tokenizer),
+    Stage("stream decoder", ("01.StreamDecoder",), learner_stream),
+)
