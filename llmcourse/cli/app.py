@@ -22,12 +22,13 @@ _COURSE = ("llmcourse.workbook.commands", "llmcourse.grade.commands")
 class CourseGroup(TyperGroup):
     """Turns what ends a command early into one line on stderr and an exit code. Unexpected errors keep their traceback."""
 
-    def main(self, *args, standalone_mode: bool = True, **extra):
+    def main(self, args=None, *rest, standalone_mode: bool = True, **extra):
         """Run and exit: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C."""
+        args = with_folder(sys.argv[1:] if args is None else list(args))
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
+            return super().main(args, *rest, standalone_mode=False, **extra)
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = super().main(args, *rest, standalone_mode=False, **extra)
         except _UsageError as error:
             _say_usage(error)
             code = USAGE
@@ -97,6 +98,16 @@ def mount(target: typer.Typer, module: str) -> None:
 for _module in _COURSE:
     if find_spec(_module.rpartition(".")[0]) and find_spec(_module):
         mount(app, _module)
+
+
+def with_folder(args: list[str]) -> list[str]:
+    """`--mine` may stand alone or before a folder: give it the folder if the next word is one, else an empty value."""
+    given = list(args)
+    for i, word in enumerate(given):
+        if word == "--mine":
+            folder = given[i + 1] if i + 1 < len(given) and os.path.exists(given[i + 1]) else ""
+            return [*given[:i], f"--mine={folder}", *given[i + 1 + bool(folder) :]]
+    return given
 
 
 def main() -> None:

@@ -8,10 +8,13 @@ import typer
 
 if TYPE_CHECKING:
     from llmcourse.engine.engine import Engine
+    from llmcourse.ops import Parts
 
 
-def make_engine(model: str | None, device: str, dtype: str, parts: str | None, cache: str) -> Engine:
-    """Load the model and put an engine around it.
+def make_engine(
+    model: str | None, device: str, dtype: str, parts: str | Parts | None, cache: str
+) -> Engine:
+    """Load the model and put an engine around it. `parts`: the name of a table, a table, or None for the fastest.
 
     Raises BadParameter for a table or a cache that does not exist, and what `load_model` raises.
     """
@@ -20,6 +23,7 @@ def make_engine(model: str | None, device: str, dtype: str, parts: str | None, c
     from llmcourse.ops import TABLES
 
     for option, value, known in [("--parts", parts, TABLES), ("--cache", cache, CACHES)]:
-        if value is not None and value not in known:
+        if isinstance(value, str) and value not in known:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(known)}", param_hint=option)
-    return Engine(model, TABLES[parts] if parts else None, cache=cache, device=device, dtype=dtype)
+    table = TABLES[parts] if isinstance(parts, str) else parts
+    return Engine(model, table, cache=cache, device=device, dtype=dtype)

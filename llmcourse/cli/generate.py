@@ -13,6 +13,7 @@ from llmcourse.cli.prompt import read_text, unescape
 if TYPE_CHECKING:
     from llmcourse.engine.engine import Engine, Stream
     from llmcourse.engine.request import Result
+    from llmcourse.workbook.mine import Mine
 
 _INTERRUPTED = 130
 
@@ -52,6 +53,11 @@ IgnoreEos = Annotated[
 Trace = Annotated[
     bool, typer.Option("--trace", help="Show every step: ids, likeliest tokens, choice, time.", rich_help_panel=OUTPUT)
 ]
+MineFolder = Annotated[
+    Optional[str],
+    typer.Option("--mine", metavar="[FOLDER]", help="Run on your own code: the labs of FOLDER (default: your work "
+                 "folder) that pass their checks.", show_default=False, rich_help_panel="Your code"),
+]  # fmt: skip
 
 
 def generate(
@@ -59,7 +65,7 @@ def generate(
     max_tokens: MaxTokens = 256, temperature: Temperature = 0.2, top_k: TopK = 0, top_p: TopP = 0.9, min_p: MinP = 0.0,
     repetition_penalty: Penalty = 1.0, seed: Seed = None, stop: Stop = None, ignore_eos: IgnoreEos = False,
     model: Model = None, device: Device = "auto", dtype: Dtype = "auto", parts: PartsName = None,
-    cache: CacheName = "contiguous", trace: Trace = False, as_json: AsJson = False,
+    cache: CacheName = "contiguous", mine: MineFolder = None, trace: Trace = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer a prompt, token by token.
 
@@ -84,7 +90,8 @@ def generate(
         ignore_eos=ignore_eos, logprobs=5 if trace else None,
     )  # fmt: skip
     text = read_text(prompt, "PROMPT")
-    engine = make_engine(model, device, dtype, parts, cache)
+    yours = None if mine is None else learners_parts(mine, parts)
+    engine = make_engine(model, device, dtype, yours.parts if yours else parts, cache)
     with engine.stream(conversation(text, chat, system, engine.tokenizer.has_chat), params) as stream:
         if trace:
             from llmcourse.cli.trace import show_trace
@@ -95,10 +102,22 @@ def generate(
         else:
             interrupted = show_text(stream)
     if as_json:
-        show.write_json(json_fields(stream.result, engine))
+        stages = {"stages": yours.as_json()} if yours else {}
+        show.write_json({**json_fields(stream.result, engine), **stages})
+    elif yours:
+        typer.echo(f"\n{yours}", err=True)
     typer.echo(show.numbers(stream.result, engine.model), err=True)
     if interrupted:
         raise typer.Exit(_INTERRUPTED)
+
+
+def learners_parts(folder: str, parts: str | None) -> Mine:
+    """The learner's table. Raises BadParameter together with --parts, CourseError for a folder that is not there."""
+    from llmcourse.workbook.mine import load_mine
+
+    if parts is not None:
+        raise typer.BadParameter("choose one of --mine and --parts", param_hint="--mine")
+    return load_mine(folder or None)
 
 
 def conversation(text: str, chat: bool | None, system: str | None, has_chat: bool) -> str | list[dict[str, str]]:
