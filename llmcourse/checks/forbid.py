@@ -20,8 +20,8 @@ def watch(forbids: Iterable[str], answer: Answer, exercise: str) -> Iterator[lis
 
     A profile hook sees every call of a Python or C function, so an alias (`from torch import softmax as s`) helps
     nobody. A call counts when the answer's own code stands behind it: `given` pieces and the probe itself may call
-    anything. Only functions and modules that are imported by then are looked for, and calls after an import inside
-    the answer.
+    anything. A function whose module is not imported when the watch begins cannot be told from others of that module;
+    forbid the module, or import it in the lab.
     """
     targets = _Targets(tuple(forbids))
     found: list[str] = []

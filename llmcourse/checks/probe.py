@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import FunctionType
 
 from llmcourse.errors import AuthoringError, CourseError
 
@@ -154,6 +155,7 @@ class Answer:
 
 
 def _globals(value: object) -> Iterable[dict]:
+    """Namespaces of a function, of a class's methods, and of what partial, lru_cache and the like are wrapped around."""
     if isinstance(value, partial):
         yield from _globals(value.func)
     elif isinstance(value, type):
@@ -161,5 +163,8 @@ def _globals(value: object) -> Iterable[dict]:
             inner = getattr(member, "__func__", getattr(member, "fget", member))
             if not isinstance(inner, type):
                 yield from _globals(inner)
-    elif isinstance(getattr(value, "__globals__", None), dict):
+    elif isinstance(value, FunctionType):
         yield value.__globals__
+        yield from _globals(value.__dict__.get("__wrapped__"))
+    elif hasattr(value, "__wrapped__"):
+        yield from _globals(value.__wrapped__)

@@ -17,17 +17,19 @@ Exercise = Annotated[str, typer.Argument(metavar="NN.NAME", help="An exercise, s
 
 
 @app.command("open", rich_help_panel=STUDY)
-def open_(lesson: Annotated[str, typer.Argument(metavar="NN", help="The lesson's number.")]) -> None:
-    """Put a lab into your work folder, or bring your copy up to date; nothing of yours is overwritten."""
+def open_(lessons: Lessons = None) -> None:
+    """Put labs into your work folder, or bring your copies up to date; nothing of yours is overwritten."""
     from llmcourse.workbook.course import course, work_folder
     from llmcourse.workbook.opening import open_lab
 
-    opened = open_lab(course(), lesson, work_folder())
-    said = {"copied": "your copy is ready", "kept": "your copy is up to date", "replaced": "it could not be read: a fresh copy",
-            "updated": f"the lab changed; answers carried over: {', '.join(opened.carried) or 'none'}"}
-    typer.echo(f"{opened.path}: {said[opened.what]}")
-    if opened.backup:
-        typer.echo(f"What was there before is kept as {opened.backup}")
+    ours = course()
+    for opened in [open_lab(ours, number, work_folder()) for number in lessons or ours.labs()]:
+        said = {"copied": "your copy is ready", "kept": "your copy is up to date",
+                "replaced": "it could not be read: a fresh copy",
+                "updated": f"the lab changed; answers carried over: {', '.join(opened.carried) or 'none'}"}
+        typer.echo(f"{opened.path}: {said[opened.what]}")
+        if opened.backup:
+            typer.echo(f"What was there before is kept as {opened.backup}")
 
 
 @app.command(rich_help_panel=STUDY)

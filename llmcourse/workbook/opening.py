@@ -46,7 +46,7 @@ def open_lab(ours: Course, number: str, work: Path) -> Opened:
         backup = _backup(path)
         write_notebook(path, lab)
         return Opened(path, "replaced", (), backup)
-    if _mark(mine).get("source") == _mark(lab).get("source"):
+    if _mark(mine).get("cells") == _mark(lab)["cells"]:
         return Opened(path, "kept")
     backup = _backup(path)
     merged, carried = carry_over(mine, lab)

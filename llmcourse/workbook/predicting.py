@@ -45,17 +45,17 @@ def predict(name: str, value: float | None = None, unit: str = "") -> None:
     """Write down what you expect before you measure it: `predict("speed-up of token 512", 20, "×")`."""
     before = predictions().get(name, Prediction(name))
     mine = Prediction(name, unit, None if value is None else float(value), before.measured)
-    _keep(mine)
+    lost = _keep(mine)
     said = "write your number as the second argument" if value is None else f"you say {mine._number(mine.predicted)}"
-    show(Report(f"Prediction, {name}: {said}", ()))
+    show(Report(f"Prediction, {name}: {said}", (), lost))
 
 
 def measured(name: str, value: float) -> None:
     """Set a measured value beside the prediction of the same name, and show how far apart they are."""
     before = predictions().get(name, Prediction(name))
     now = Prediction(name, before.unit, before.predicted, float(value))
-    _keep(now)
-    show(Report(str(now), ()))
+    lost = _keep(now)
+    show(Report(str(now), (), lost))
 
 
 def predictions(work: Path | None = None) -> dict[str, Prediction]:
@@ -64,14 +64,20 @@ def predictions(work: Path | None = None) -> dict[str, Prediction]:
     try:
         stored = json.loads(file.read_text("utf-8"))
         return {name: Prediction(name, **fields) for name, fields in stored.items()}
-    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
 
-def _keep(one: Prediction) -> None:
+def _keep(one: Prediction) -> str:
+    """Write it beside the others; returns why that failed, "" when it did not."""
+    kept = {**predictions(), one.name: one}
+    fields = {name: {k: v for k, v in asdict(p).items() if k != "name"} for name, p in kept.items()}
     folder = work_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    fields = {name: {k: v for k, v in asdict(p).items() if k != "name"} for name, p in {**predictions(), one.name: one}.items()}
     part = folder / f"{FILE}.{os.getpid()}"
-    part.write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    os.replace(part, folder / FILE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        os.replace(part, folder / FILE)
+    except OSError as error:
+        return f"It is not kept for later: {folder} cannot be written ({error.strerror})."
+    return ""

@@ -40,7 +40,8 @@ class Report:
             rows.append(f"<tr><td style='vertical-align:top'>{mark}</td>"
                         f"<td style='text-align:left'>{escape(text)}{more}</td></tr>")
         end = f"<p>{escape(self.end)}</p>" if self.end else ""
-        return f"<div><b>{escape(self.title)}</b><table>{''.join(rows)}</table>{end}</div>"
+        table = f"<table>{''.join(rows)}</table>" if rows else ""
+        return f"<div><b>{escape(self.title)}</b>{table}{end}</div>"
 
 
 def report(examined: Examined) -> Report:

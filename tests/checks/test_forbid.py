@@ -37,6 +37,7 @@ def outcome(source: str, forbids=FORBIDS) -> dict:
     ("import threading, json\ndef total(x):\n    t = threading.Thread(target=lambda: json.dumps([1]))\n    t.start(); t.join()", "json"),
     ("import torch.nn.functional as F\ndef total(x):\n    q = x.reshape(1, 1, 3)\n    return F.scaled_dot_product_attention(q, q, q)",
      "torch.nn.functional.scaled_dot_product_attention"),
+    ("import functools, json\n@functools.lru_cache\ndef total(x): return json.dumps([1])", "json"),
     ("import json\nclass total:\n    def __init__(self, x): json.dumps([1])", "json"),
 ])
 def test_a_forbidden_call_is_found_under_any_name(source, name):

@@ -47,7 +47,7 @@ def test_a_mistyped_command_fails_with_one_line(arguments, words):
 
 
 def test_open_makes_a_copy_and_reset_keeps_the_answer(course, work):
-    assert "your copy is ready" in llmcourse("open", "90").output
+    assert "your copy is ready" in llmcourse("open").output
     answered(course.exercise("90"), work / f"{NAME}.ipynb", twice="def twice(ns): return ns")
     assert "up to date" in llmcourse("open", "90").output
     assert "90.twice-1.py" in llmcourse("reset", "90.twice").output

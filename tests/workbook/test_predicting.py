@@ -46,3 +46,9 @@ def test_a_damaged_file_of_predictions_stops_nobody(work, content, capsys):
     (work / FILE).write_text(content)
     measured("a", 3)
     assert predictions(work)["a"].measured == 3
+
+
+def test_a_work_folder_that_cannot_be_written_is_said_and_stops_nobody(work, capsys):
+    work.write_text("a file where the folder should be")
+    predict("a", 3)
+    assert "you say 3" in (said := capsys.readouterr().out) and "It is not kept for later" in said
