@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .style import COLOURS, HATCHES, Picture, drawable, finish, panel
+from .style import COLOURS, HATCHES, Picture, drawable, finish, panel, styled
 from .tints import INK
 
 
+@styled
 def vectors(rows: Sequence[Sequence[float]], tokens: Sequence[str]) -> Picture:
     """Numbers as shades: one row for each token. rows: [n, columns] of floats; tokens: n labels."""
     axes = panel(7.5, 0.42 * len(rows) + 1.1, "One row of numbers for each token", x="position in the vector")
@@ -21,6 +22,7 @@ def vectors(rows: Sequence[Sequence[float]], tokens: Sequence[str]) -> Picture:
                         f"No two bands are alike; the first begins {first}.")
 
 
+@styled
 def next_token(tokens: Sequence[str], probabilities: Sequence[float]) -> Picture:
     """The likeliest next tokens, best first; probabilities from 0 to 1."""
     axes = panel(6, 0.34 * len(tokens) + 1.1, "The likeliest next tokens", x="probability (%)")
@@ -36,6 +38,7 @@ def next_token(tokens: Sequence[str], probabilities: Sequence[float]) -> Picture
     return finish(axes, f"Bars, longest first: {words}.")
 
 
+@styled
 def candidates(steps: Sequence[Sequence[tuple[str, float]]]) -> Picture:
     """For each step the likeliest tokens, best on top, darker where likelier; the best is the one chosen.
 
@@ -67,6 +70,7 @@ def _cell(axes, column: int, rank: int, token: str, p: float) -> None:
     axes.text(column, rank + 0.24, f"{p:.0%}", ha="center", va="center", size=7, color=INK, zorder=3)
 
 
+@styled
 def waits(tokens: Sequence[str], seconds: Sequence[float], title: str = "How long each token took") -> Picture:
     """One bar for each output token: the first token's wait (TTFT), then the gaps between tokens (ITL). seconds: [n]."""
     axes = panel(max(5.5, 0.34 * len(tokens) + 1.2), 3.2, title, x="output token", y="wait (ms)")

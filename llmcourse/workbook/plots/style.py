@@ -7,7 +7,8 @@ survives a grey printer.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from typing import NamedTuple
 
 import matplotlib
@@ -43,11 +44,21 @@ class Picture(NamedTuple):
         return picture(lambda: self, {})
 
 
+def styled(draw: Callable[..., Picture]) -> Callable[..., Picture]:
+    """Decorate a plotting function: it draws in the course's style, whatever matplotlib was told elsewhere."""
+
+    @wraps(draw)
+    def in_style(*args, **kwargs) -> Picture:
+        with matplotlib.rc_context(_RC):
+            return draw(*args, **kwargs)
+
+    return in_style
+
+
 def panel(width: float, height: float, title: str = "", x: str = "", y: str = "") -> Axes:
-    """One empty pair of axes, `width` × `height` inches, in the course's style. x, y: labels, units in brackets."""
-    with matplotlib.rc_context(_RC):
-        axes = Figure(figsize=(width, height), layout="constrained").subplots()
-        axes.set(title=title, xlabel=x, ylabel=y)
+    """One empty pair of axes, `width` × `height` inches. x, y: labels, units in brackets."""
+    axes = Figure(figsize=(width, height), layout="constrained").subplots()
+    axes.set(title=title, xlabel=x, ylabel=y)
     return axes
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..merging import replay
-from .style import COLOURS, Picture, drawable, finish, panel
+from .style import COLOURS, Picture, drawable, finish, panel, styled
 from .tints import INK, TINTS
 
 
+@styled
 def merges(words: Mapping[str, int], n: int) -> Picture:
     """Every word after 0, 1, … n merges, one row each; the token that a merge made is outlined.
 
@@ -55,6 +56,7 @@ def _spelled(words) -> str:
     return " ".join("|".join(token.decode("utf-8", "replace") for token in word) for word in words)
 
 
+@styled
 def bytes_per_token(sizes: Sequence[int], learned: Sequence[float], names: Mapping[str, tuple[int, float]]) -> Picture:
     """Bytes per token against the size of the vocabulary. names: real vocabularies, name → (size, bytes per token)."""
     axes = panel(6.2, 3.4, "A larger vocabulary makes a text shorter, ever more slowly",
@@ -72,6 +74,7 @@ def bytes_per_token(sizes: Sequence[int], learned: Sequence[float], names: Mappi
                         f"{learned[-1]:.2f} at {sizes[-1]:,}. {real}.")
 
 
+@styled
 def token_lengths(lengths: Sequence[int], longest_shown: int = 20) -> Picture:
     """How many tokens of a vocabulary have 1, 2, 3 … bytes. lengths: of every token."""
     counts = [sum(length == n for length in lengths) for n in range(1, longest_shown)]
@@ -86,6 +89,7 @@ def token_lengths(lengths: Sequence[int], longest_shown: int = 20) -> Picture:
                         f"({counts[common - 1]:,} tokens); {counts[-1]:,} have {longest_shown} or more.")
 
 
+@styled
 def languages(counts: Mapping[str, int], scripts: Mapping[str, str], home: str = "English") -> Picture:
     """Tokens for one sentence in each language, fewest on top, and how many times those of `home` that is.
 
@@ -107,6 +111,7 @@ def languages(counts: Mapping[str, int], scripts: Mapping[str, str], home: str =
     return finish(axes, f"Bars, shortest first, in tokens: {words}. A dotted line marks {home}.")
 
 
+@styled
 def reading_time(counts: Mapping[str, int], seconds: Mapping[str, float], named: Sequence[str]) -> Picture:
     """The time that the model needs to read one sentence, against its tokens. named: languages that get a label."""
     axes = panel(6.2, 3.4, "More tokens, more time", x="tokens in the sentence", y="time to read it (ms)")
