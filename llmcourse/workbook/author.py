@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import llmcourse
@@ -18,14 +18,17 @@ from .notebook import source_digest
 from .rules import problems
 from .source import SourceCell, efforts, read_source, solution_version, student_version
 
+NO_REPOSITORY = "lessons are built in a clone of the repository: there is no authoring/ folder here"
 FOLDERS = {"lesson": "notebooks", "exercise": "exercises", "solution": "solutions"}
 
 
-def build(lessons: Iterable[str] = (), *, force: bool = False, root: Path | None = None) -> list[Path]:
+def build(lessons: Iterable[str] = (), *, force: bool = False, root: Path | None = None,
+          say: Callable[[str], None] = lambda line: None) -> list[Path]:
     """Write and execute the notebooks of these lessons, or of all whose notebooks are stale; returns what was written.
 
     lessons: "01" or "01_tokenizer"; those named are built even when they are up to date.
     force: overwrite generated notebooks that a person changed.
+    say: called with a line when a lesson's turn comes, since a run takes a while.
     Raises AuthoringError when a source is malformed, a cell raises, or a notebook was changed by a person.
     """
     ours = _repository(root)
@@ -37,6 +40,7 @@ def build(lessons: Iterable[str] = (), *, force: bool = False, root: Path | None
         found = problems(ours, name)
         if found:
             raise AuthoringError("\n".join(found))
+        say(f"building {name}")
         written += _build_one(ours, name, force)
     return written
 
@@ -193,7 +197,7 @@ def write_notebook(file: Path, notebook: dict) -> None:
 def _repository(root: Path | None) -> Course:
     ours = Course(root) if root else course()
     if not (ours.root / "authoring").is_dir() or ours.root.is_relative_to(PACKAGE):
-        raise AuthoringError("lessons are built in a clone of the repository: there is no authoring/ folder here")
+        raise AuthoringError(NO_REPOSITORY)
     return ours
 
 
@@ -211,7 +215,9 @@ def new(name: str, *, root: Path | None = None) -> list[Path]:
     """
     if not re.fullmatch(r"\d\d_[a-z][a-z0-9_]*", name):
         raise AuthoringError(f"{name!r} is not a lesson's name; it is two digits and words, such as 03_attention")
-    base = root or PACKAGE.parent
+    base = root or course().root
+    if base.is_relative_to(PACKAGE):
+        raise AuthoringError(NO_REPOSITORY)
     inside = base.resolve() == PACKAGE.parent
     if inside and LESSONS.get(name[:2]) != name[3:]:
         raise AuthoringError(f"lesson {name[:2]} is named {LESSONS.get(name[:2])!r} in llmcourse/checks/catalog.py, not {name[3:]!r}")

@@ -106,7 +106,7 @@ def build(
         for line in found:
             typer.echo(line)
         raise typer.Exit(1 if found else 0)
-    written = author.build(lessons or (), force=force)
+    written = author.build(lessons or (), force=force, say=typer.echo)
     for path in written:
         typer.echo(f"wrote {path.parent.name}/{path.name}")
     if not written:
