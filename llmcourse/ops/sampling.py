@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from llmcourse.errors import NonFiniteLogits
@@ -66,25 +66,35 @@ def top_k_filter(logits: Float[Tensor, "V"], k: int) -> Float[Tensor, "V"]:
     """Keep the k largest logits (exactly k; of equal ones the smaller ids); 0, or k ≥ V, keeps all."""
     if k == 0 or k >= len(logits):
         return logits
-    order = logits.argsort(descending=True, stable=True)
-    return logits.index_fill(0, order[k:], -math.inf)
+    smallest = logits.topk(k).values[-1]
+    above = (logits > smallest).nonzero().flatten()
+    ties = (logits == smallest).nonzero().flatten()
+    return only(logits, torch.cat([above, ties[: k - len(above)]]))
 
 
 def top_p_filter(logits: Float[Tensor, "V"], p: float) -> Float[Tensor, "V"]:
     """Keep the likeliest tokens until their probabilities reach p; the token that crosses p stays. p ≥ 1 keeps all.
 
-    At least one token stays, so p = 0 is greedy.
+    At least one token stays, so p = 0 is greedy. Of equal ones the smaller ids come first.
+
+    Sorting a whole vocabulary takes longer than all the rest of sampling. Tokens less likely than (1 − p)/V sum to less
+    than 1 − p, so those before them reach p without them: only the others are sorted (half of that, to be safe).
 
     Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", §3.1.
     """
     if p >= 1:
         return logits
-    order = logits.argsort(descending=True, stable=True)
-    probabilities = logits[order].softmax(-1)
-    before = probabilities.cumsum(-1) - probabilities
-    dropped = before >= p
-    dropped[0] = False
-    return logits.index_fill(0, order[dropped], -math.inf)
+    probabilities = logits.softmax(-1)
+    likely = (probabilities > (1 - p) / (2 * len(logits))).nonzero().flatten()
+    order = likely[logits[likely].argsort(descending=True, stable=True)]
+    before = probabilities[order].cumsum(-1) - probabilities[order]
+    n_kept = max(1, int((before < p).sum()))
+    return only(logits, order[:n_kept])
+
+
+def only(logits: Float[Tensor, "V"], kept: Int[Tensor, "m"]) -> Float[Tensor, "V"]:
+    """The logits of the m kept ids; −inf for all others."""
+    return torch.full_like(logits, -math.inf).index_copy(0, kept, logits[kept])
 
 
 def min_p_filter(logits: Float[Tensor, "V"], min_p: float) -> Float[Tensor, "V"]:
