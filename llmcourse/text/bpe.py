@@ -212,12 +212,15 @@ class BPE:
         return [token_id for token_id in ids if token_id is not None]
 
     def decode(self, ids: Iterable[int]) -> bytes:
-        """The bytes of tokens, joined. Raises KeyError for an id that the vocabulary lacks."""
-        return b"".join([self._bytes_of[token_id] for token_id in ids])
+        """The bytes of tokens, joined. Raises TokenizerError for an id that the vocabulary lacks."""
+        try:
+            return b"".join([self._bytes_of[token_id] for token_id in ids])
+        except KeyError as missing:
+            raise TokenizerError(f"there is no token {missing} in this vocabulary of {len(self.vocab)}") from None
 
     def _warn_of_missing_bytes(self) -> None:
         if not self._warned:
             self._warned = True
             names = self.missing_bytes.hex(" ").upper()
-            warnings.warn(f"text holds bytes that this vocabulary has no token for; they are dropped (it lacks {names})",
+            warnings.warn(f"text holds bytes without a token, which are dropped; this vocabulary lacks {names}",
                           stacklevel=2)

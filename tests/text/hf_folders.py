@@ -62,7 +62,8 @@ def llama3_like() -> Tokenizer:
     bos = ("<|begin_of_text|>", tokenizer.token_to_id("<|begin_of_text|>"))
     tokenizer.post_processor = processors.Sequence([
         processors.ByteLevel(trim_offsets=False),
-        processors.TemplateProcessing(single=[bos[0], "$A"], pair=[bos[0], "$A", bos[0], "$B:1"], special_tokens=[bos])])
+        processors.TemplateProcessing(
+            single=[bos[0], "$A"], pair=[bos[0], "$A", bos[0], "$B:1"], special_tokens=[bos])])
     return tokenizer
 
 

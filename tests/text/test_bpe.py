@@ -127,6 +127,11 @@ def test_any_bytes_come_back(data):
     assert coder.decode(coder.encode(data)) == data
 
 
+def test_an_id_that_the_vocabulary_lacks_is_named():
+    with pytest.raises(TokenizerError, match="no token 256 in this vocabulary of 256"):
+        BPE(vocabulary([]), []).decode([97, 256])
+
+
 def test_ids_come_from_the_vocabulary_and_need_not_follow_the_merges():
     vocab = {b"a": 70, b"b": 5, b"ab": 0, b"abb": 900}
     coder = BPE(vocab, [(b"a", b"b"), (b"ab", b"b")])

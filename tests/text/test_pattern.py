@@ -120,7 +120,8 @@ def _hf_from_section(section: dict):
 @pytest.mark.parametrize(("section", "named"), [
     (None, "nothing"),
     ({"type": "Metaspace", "replacement": "▁"}, "Metaspace"),
-    ({"type": "Sequence", "pretokenizers": [{"type": "Punctuation", "behavior": "Isolated"}, BYTE_LEVEL]}, "Punctuation"),
+    ({"type": "Sequence", "pretokenizers": [
+        {"type": "Punctuation", "behavior": "Isolated"}, BYTE_LEVEL]}, "Punctuation"),
     ({"type": "Sequence", "pretokenizers": [BYTE_LEVEL, {"type": "Digits", "individual_digits": True}]}, "Digits"),
     ({"type": "Sequence", "pretokenizers": [
         {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Removed", "invert": False}, BYTE_LEVEL]}, "Removed"),
