@@ -40,6 +40,7 @@ ASSIGNED = [
 def texts(max_size: int = 60) -> st.SearchStrategy[str]:
     """Strings that look for trouble: assigned characters of all kinds, many spaces, digits, breaks and endings."""
     common = st.sampled_from([" ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000", "0", "7", "\u00bd", "\u0663", "'s",
-                              "'LL", "a", "B", "\u00e9", "e\u0301", "\u0939\u093f", "\u4e2d", "!", "...", "_", "-", "\u2019s",
-                              "\U0001f600", "\U0001f469\u200d\U0001f680", "\u200d", "\ufe0f", "\x00", "<|im_end|>"])
+                              "'LL", "a", "B", "\u00e9", "e\u0301", "\u0939\u093f", "\u4e2d", "!", "_", "-", "\u2019s",
+                              "...", "\U0001f600", "\U0001f469\u200d\U0001f680", "\u200d", "\ufe0f", "\x00",
+                              "<|im_end|>"])
     return st.lists(common | st.sampled_from(ASSIGNED), max_size=max_size).map("".join)
