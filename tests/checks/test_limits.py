@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 
 import pytest
@@ -55,6 +56,18 @@ def test_a_loop_that_swallows_the_first_interruption_gets_another():
 
     with pytest.raises(TimeLimit), time_limit(0.1):
         swallow_once()
+
+
+@pytest.mark.parametrize("swallow", [
+    "while True:\n    try: len('a')\n    except: pass",
+    "while True:\n    try:\n        while True: len('a')\n    except BaseException:\n        pass",
+    "while True:\n    try:\n        while True: len('a')\n    except BaseException as e:\n        continue",
+    "import time\nwhile True:\n    try: time.sleep(9)\n    except BaseException: pass",
+])
+def test_a_loop_that_swallows_everything_is_stopped(swallow):
+    with pytest.raises(TimeLimit), time_limit(0.1):
+        exec(swallow, {})
+    assert sys.gettrace() is None
 
 
 def test_the_signal_handler_of_before_is_back_afterwards():

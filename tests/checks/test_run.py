@@ -55,7 +55,7 @@ def test_an_unwritten_method_is_named_with_its_class():
 
 @pytest.mark.parametrize("loop", [
     "while True:\n        pass",
-    "while True:\n        try:\n            pass\n        except KeyboardInterrupt:\n            pass",
+    "while True:\n        try:\n            len('a')\n        except KeyboardInterrupt:\n            pass",
     "while True:\n        try:\n            while True:\n                pass\n        except Exception:\n            pass",
     "import time\n    time.sleep(100)",
 ])
