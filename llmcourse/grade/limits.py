@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from dataclasses import dataclass
 
 from .syscalls import CAP_DAC_READ_SEARCH, PR_SET_KEEPCAPS, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG, keep_capabilities, prctl
@@ -45,21 +46,31 @@ def worker_uid(slot: int) -> int:
     return _FIRST_UID + (os.getpid() * 16 + slot) % _UIDS
 
 
-def confine(limits: Limits, cpu_seconds: float, uid: int, *, reads_all: bool = False) -> None:
-    """Limit this process for good, and become an unprivileged user who can gain nothing back.
+def set_limits(limits: Limits, cpu_seconds: float, uid: int) -> None:
+    """Limit this process and its children for good (POSIX). Call it before `become`."""
+    import resource
+
+    wanted = {"RLIMIT_AS": limits.memory, "RLIMIT_CPU": int(cpu_seconds) + 1, "RLIMIT_CORE": 0,
+              "RLIMIT_FSIZE": limits.file_bytes, "RLIMIT_NOFILE": limits.files}
+    if sys.platform.startswith("linux"):
+        n_mine = 0 if os.geteuid() == 0 else _processes_of(uid)
+        wanted["RLIMIT_NPROC"] = limits.processes + n_mine
+    for name, value in wanted.items():
+        kind = getattr(resource, name)
+        hard = resource.getrlimit(kind)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        try:
+            resource.setrlimit(kind, (value, value))
+        except (ValueError, OSError):
+            if sys.platform.startswith("linux"):  # macOS refuses some of them
+                raise
+
+
+def become(uid: int, *, reads_all: bool = False) -> None:
+    """Turn this process into an unprivileged user's who can gain nothing back (Linux).
 
     reads_all: stay able to read every file; for a machine where only root can read the Python installation.
     """
-    import resource
-
-    cpu = int(cpu_seconds) + 1
-    n_mine = 0 if os.geteuid() == 0 else _processes_of(uid)
-    for kind, value in ((resource.RLIMIT_AS, limits.memory), (resource.RLIMIT_CPU, cpu), (resource.RLIMIT_CORE, 0),
-                        (resource.RLIMIT_FSIZE, limits.file_bytes), (resource.RLIMIT_NOFILE, limits.files),
-                        (resource.RLIMIT_NPROC, limits.processes + n_mine)):
-        hard = resource.getrlimit(kind)[1]
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(kind, (value, value))
     _first_to_be_killed()
     if os.geteuid() == 0:
         prctl(PR_SET_KEEPCAPS, int(reads_all))

@@ -29,12 +29,12 @@ START, KILL = b"S", b"K"
 
 
 def main() -> None:
-    """Serve the parent on file 3 until it goes away; the first line on standard input is the configuration."""
+    """Serve the parent until it goes away; the first line on standard input is the configuration."""
     config = json.loads(sys.stdin.readline())
     shelter = _shelter(config["shelter"])
-    parent = socket.socket(fileno=3)
+    parent = socket.socket(fileno=config["socket"])
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    from .worker import Kit
+    from .worker import Kit  # what it imports, and how long that takes, is part of being warm
 
     kit = Kit.load(config["kit"])
     gc.collect()
@@ -72,7 +72,7 @@ def _serve(parent: socket.socket, waker: int, shelter: Shelter, kit, request: by
     """One worker, from its start to when nothing of it is left."""
     payload, results = files
     cpu_seconds = float(request[1:])
-    running = start(shelter, files, cpu_seconds, lambda: kit.work(payload, results))
+    running = start(shelter, files, cpu_seconds, lambda: kit.work(read_all(payload), results))
     os.close(payload)
     os.close(results)
     _say(parent, {"ended": _watch(parent, waker, running), "error": running.error})
@@ -115,6 +115,11 @@ def _memory(pids: list[int]) -> int:
             continue  # it ended while we looked
         pages += int(resident) - int(shared)
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def read_all(file: int) -> bytes:
+    """The content of an open file from its start; whoever else has it open may be elsewhere in it."""
+    return os.pread(file, os.fstat(file).st_size, 0)
 
 
 def _say(parent: socket.socket, message: dict) -> None:

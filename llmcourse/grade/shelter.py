@@ -8,13 +8,14 @@ process: the worker alone; what it leaves behind is searched for and killed.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import sandbox
-from .limits import Limits, confine
+from .limits import Limits, become, set_limits
 from .syscalls import PR_SET_PDEATHSIG, prctl
 
 NAMESPACE, PROCESS = "namespace", "process"
@@ -24,12 +25,16 @@ _BY_SIGNAL = 128
 
 @dataclass(frozen=True)
 class Shelter:
-    """Where workers run. tier: NAMESPACE or PROCESS; reads_all: see limits.confine (process tier only)."""
+    """Where workers run. tier: NAMESPACE or PROCESS; view: of the former.
+
+    scratch: the latter's folder, emptied after each worker; reads_all: see limits.become (process tier only).
+    """
 
     tier: str
     limits: Limits
     uid: int
     view: sandbox.View | None = None
+    scratch: str = ""
     reads_all: bool = False
 
 
@@ -60,6 +65,7 @@ class Running:
             return None
         if self.shelter.tier == PROCESS:
             _sweep(self.shelter.uid)
+            _empty(self.shelter.scratch)
         code = os.waitstatus_to_exitcode(status)
         if code < 0:
             return f"signal {-code}"
@@ -121,12 +127,14 @@ def _be_first(shelter: Shelter, keep: list[int], cpu_seconds: float, work: Calla
 
 def _enter_process(shelter: Shelter, keep: list[int], cpu_seconds: float, work: Callable, said: int) -> int:
     os.setsid()
+    os.chdir(shelter.scratch)
     return _be_worker(shelter, keep, cpu_seconds, work, said)
 
 
 def _be_worker(shelter: Shelter, keep: list[int], cpu_seconds: float, work: Callable, said: int) -> int:
     _close_all_but([*keep, said])
-    confine(shelter.limits, cpu_seconds, shelter.uid, reads_all=shelter.reads_all)
+    set_limits(shelter.limits, cpu_seconds, shelter.uid)
+    become(shelter.uid, reads_all=shelter.reads_all)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.close(said)
     try:
@@ -174,6 +182,15 @@ def _sweep(uid: int) -> None:
             for orphan in children(os.getpid()):
                 os.kill(orphan, signal.SIGKILL)
             time.sleep(0.01)
+
+
+def _empty(folder: str) -> None:
+    """Remove all that is in the folder; links are not followed."""
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
 
 
 def children(pid: int) -> list[int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from llmcourse.workbook.answers import Piece, execute
 from llmcourse.workbook.course import Course
 from llmcourse.workbook.notebook import read_notebook
 
+from .limits import Limits, set_limits
 from .replay import Player
 
 
@@ -50,10 +52,9 @@ class Kit:
         execute(Piece("imports", cell.source, 0) for cell in lab.cells if cell.role == "imports")
         return Kit(course.lesson_named(name), player)
 
-    def work(self, payload: int, results: int) -> None:
-        """Read a payload (an open file) and write results (another)."""
-        with open(payload, "rb") as file:
-            wanted = json.loads(file.read())
+    def work(self, payload: bytes, results: int) -> None:
+        """Do what a payload asks for, and write results to an open file."""
+        wanted = json.loads(payload)
         send = _sender(results)
         lesson = self._with_private(wanted["private"])
         answers = execute(_announced(wanted["pieces"], send), file=wanted["file"], seconds=wanted["load_seconds"])
@@ -103,19 +104,11 @@ def _sender(results: int) -> Callable[[dict], None]:
 
 def main() -> None:
     """A worker of its own process, where nothing can be forked: configuration and payload come on standard input."""
-    import sys
-
-    config = json.loads(sys.stdin.readline())
+    config = json.loads(sys.stdin.buffer.readline())
+    payload = sys.stdin.buffer.readline()
     results = os.dup(1)
     os.dup2(2, 1)
-    _limit_yourself(config)
-    Kit.load(config["kit"]).work(0, results)
-    os._exit(0)
-
-
-def _limit_yourself(config: dict) -> None:
-    """The limits of the process tier, where the system has them."""
     if os.name == "posix":
-        from .limits import Limits, confine
-
-        confine(Limits(**config["limits"]), config["cpu_seconds"], os.geteuid())
+        set_limits(Limits(**config["limits"]), config["cpu_seconds"], os.geteuid())
+    Kit.load(config["kit"]).work(payload, results)
+    os._exit(0)

@@ -1,0 +1,79 @@
+"""Which isolation this machine allows: `tier("auto", …)`, found by really shutting a process in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+
+from llmcourse.errors import CourseError
+
+from .link import bare_environment, command
+from .sandbox import View
+from .shelter import NAMESPACE, PROCESS
+from .workers import can_fork
+
+TRIAL_SECONDS = 60.0
+UNTRUSTED = ("untrusted: submissions ran as ordinary processes, which stops accidents only. One that attacks could have read "
+             "the solutions or changed files")
+
+
+def tier(wanted: str, view: View, uid: int) -> tuple[str, str]:
+    """The tier to use, and why it is not the better one ("" if it is).
+
+    wanted: "auto", "namespace" or "process". Raises CourseError when "namespace" is asked for and cannot be had.
+    """
+    if wanted not in ("auto", NAMESPACE, PROCESS):
+        raise CourseError(f"isolation is auto, namespace or process, not {wanted!r}")
+    if wanted == PROCESS:
+        return PROCESS, "asked for"
+    why = why_no_namespaces(view, uid)
+    if why and wanted == NAMESPACE:
+        raise CourseError(f"this machine does not allow the namespace isolation: {why}. Use --isolation process, in a container "
+                          "or on a machine of its own, or let root run the grader")
+    return (PROCESS, why) if why else (NAMESPACE, "")
+
+
+def why_no_namespaces(view: View, uid: int) -> str:
+    """"" when a process can be shut in here, otherwise what the machine said."""
+    if not can_fork():
+        return f"{sys.platform} has no namespaces"
+    return _trial({"view": asdict(view), "uid": uid})
+
+
+def reads_python(uid: int) -> bool:
+    """Whether this user can read the Python installation; for root only, which becomes that user in a child."""
+    return not _trial({"view": None, "uid": uid})
+
+
+def _trial(config: dict) -> str:
+    done = subprocess.run(command("llmcourse.grade.detect"), input=json.dumps(config).encode(), stdout=subprocess.PIPE,
+                          env=bare_environment("", "/", ""), timeout=TRIAL_SECONDS, start_new_session=True)
+    return done.stdout.decode(errors="replace").strip() or (f"it ended with code {done.returncode}" if done.returncode else "")
+
+
+def main() -> None:
+    """The trial, in a process of its own: prints what went wrong, or nothing."""
+    from .limits import Limits
+    from .shelter import Shelter, start
+
+    config = json.loads(sys.stdin.readline())
+    uid = config["uid"]
+    if config["view"]:
+        view = View(**{k: tuple(v) if isinstance(v, list) else v for k, v in config["view"].items()})
+        shelter = Shelter(NAMESPACE, Limits(), uid, view)
+    else:
+        shelter = Shelter(PROCESS, Limits(), uid, scratch="/")
+    running = start(shelter, [], TRIAL_SECONDS, _import_something)
+    pid, status = os.waitpid(running.child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if running.error or code:
+        print(running.error or f"a process that is shut in cannot import Python's own modules (code {code})")
+
+
+def _import_something() -> None:
+    import colorsys  # one that nothing has imported before
+
+    colorsys.rgb_to_hsv(0, 0, 0)

@@ -1,0 +1,111 @@
+"""A submission's file as data: `Reader.read(...)`. Parsing happens in a process of its own, with limits; nothing is run.
+
+A file can be made so that Python's own parser takes gigabytes, hours, or dies: then that file is unreadable, and the next
+one is read by a new process.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from llmcourse.errors import UnreadableNotebook
+from llmcourse.workbook.answers import choose, sources
+from llmcourse.workbook.course import Course
+from llmcourse.workbook.notebook import Notebook, parse_notebook, read_notebook
+
+from .link import Child, Silent
+
+READ_SECONDS = 30.0
+READ_MEMORY = 4 << 30
+MAX_SOURCE = 2_000_000
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a notebook holds. error: why it is unreadable, "" if it is not; lesson: its number, "" if nothing says it.
+
+    marked: whether the builder's mark says the lesson (and not only the file's name); pieces: what is to run;
+    import_cells: positions of the cells that only import; n_cells: code cells.
+    """
+
+    error: str = ""
+    lesson: str = ""
+    marked: bool = False
+    pieces: list[dict] = field(default_factory=list)
+    import_cells: list[int] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+    n_cells: int = 0
+
+
+class Reader:
+    """Reads submissions one after the other. lesson: taken where a notebook's mark does not say it ("": its name does)."""
+
+    def __init__(self, root: Path, lesson: str = "", time_factor: float = 1.0):
+        self.root, self.lesson, self.seconds = root, lesson, READ_SECONDS * time_factor
+        self._child: Child | None = None
+
+    def read(self, name: str, content: bytes) -> Read:
+        """The notebook in `content`, which is the file `name`'s."""
+        self._child = self._child or Child("llmcourse.grade.reader", {"root": str(self.root), "lesson": self.lesson})
+        try:
+            self._child.send({"name": name, "content": base64.b64encode(content).decode()})
+            answer = self._child.line(self.seconds)
+        except Silent:
+            answer = None
+        except OSError:
+            answer = b""
+        if not answer:
+            self.close()
+            why = f"reading it took more than {self.seconds:g} seconds" if answer is None else "Python died while reading it"
+            return Read(error=f"{name} cannot be read: {why}")
+        return Read(**json.loads(answer))
+
+    def close(self) -> None:
+        """End the process."""
+        if self._child:
+            self._child.close()
+            self._child = None
+
+
+def main() -> None:
+    """The process: one line with the configuration, then one line for each notebook."""
+    config = json.loads(sys.stdin.readline())
+    if os.name == "posix":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (READ_MEMORY, READ_MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    course = Course(Path(config["root"]))
+    for line in sys.stdin:
+        request = json.loads(line)
+        path, content = Path(request["name"]), base64.b64decode(request["content"])
+        try:
+            found = _read(course, parse_notebook(content, path), config["lesson"])
+        except UnreadableNotebook as error:
+            found = Read(error=str(error))
+        except (MemoryError, RecursionError, ValueError, TypeError, AttributeError) as error:
+            found = Read(error=f"{path.name} cannot be read: {type(error).__name__}: {error}")
+        sys.stdout.write(json.dumps(vars(found)) + "\n")
+        sys.stdout.flush()
+
+
+def _read(course: Course, notebook: Notebook, asked: str) -> Read:
+    marked = Notebook(Path(""), (), notebook.metadata).lesson
+    lesson = marked or asked or notebook.lesson
+    n_cells = sum(bool(cell.source.strip()) for cell in notebook.cells)
+    if (asked and lesson != asked) or not any(lab.startswith(f"{lesson}_") for lab in course.labs()):
+        return Read(lesson=lesson, marked=bool(marked), n_cells=n_cells)
+    if sum(len(cell.source) for cell in notebook.cells) > MAX_SOURCE:
+        raise UnreadableNotebook(f"{notebook.path.name} holds more than {MAX_SOURCE:,} characters of code")
+    lab = read_notebook(course.exercise(lesson))
+    exercises = [one["name"] for one in lab.metadata["exercises"]]
+    pieces, warnings = choose(notebook, lab, exercises)
+    imports = [cell.index for cell in notebook.cells if cell.role == "imports"]
+    return Read("", lesson, bool(marked), [vars(piece) for piece in pieces], imports, warnings,
+                sources(notebook, exercises), n_cells)

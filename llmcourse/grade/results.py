@@ -1,0 +1,106 @@
+"""The result of one submission: what its JSON file holds. The fields are fixed in docs/instructors.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from llmcourse.checks import Lesson
+from llmcourse.checks.run import FORBIDDEN, NOT_RUN, PROCESS_DIED, RAISED, TIMEOUT, Verdict, judge
+from llmcourse.errors import CourseError
+
+from .attend import Attended
+from .reader import Read
+from .reference import Reference
+
+OK, PROBLEMS, UNREADABLE, OTHER_LESSON, MISSING = "ok", "problems", "unreadable", "other lesson", "missing"
+MAX_DETAIL = 300
+_NOT_HONEST = (TIMEOUT, PROCESS_DIED, NOT_RUN, FORBIDDEN)
+_NO_ANSWER = ("SystemExit", "KeyboardInterrupt", "GeneratorExit", "MemoryError")
+_A_RESULT = ("wrong values", "wrong type", "wrong shape", "returned None")
+_IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
+
+
+def without_score(status: str, reason: str, *, lesson: str = "", most: float | None = None) -> dict:
+    """The result of what could not be graded. most: full marks, where they are known."""
+    return {"lesson": lesson, "status": status, "reason": reason, "score": 0.0, "max": most, "problems": [], "warnings": [],
+            "exercises": [], "tests": []}
+
+
+def graded(lesson: Lesson, reference: Reference, read: Read, attended: Attended) -> dict:
+    """The result of a submission that ran, compared with the reference's."""
+    verdicts = [_judge(probe, attended.outcomes[probe.id], reference.outcomes[probe.id]) for probe in lesson.probes]
+    tests = [_test(v, attended.seconds.get(v.probe.id, 0.0)) for v in verdicts]
+    exercises = [_exercise(name, [v for v in verdicts if v.probe.exercise == name], attended, reference)
+                 for name in lesson.exercises]
+    problems = sorted(attended.problems, key=lambda one: not _is_import_failure(one, read))
+    reason = _reason(problems, verdicts, read, attended)
+    return {"lesson": lesson.number, "status": PROBLEMS if reason else OK, "reason": reason,
+            "score": sum(v.points for v in verdicts), "max": lesson.points(), "problems": problems, "warnings": read.warnings,
+            "exercises": exercises, "tests": tests}
+
+
+def _judge(probe, got: dict, want: dict) -> Verdict:
+    verdict = judge(probe, got, want)
+    return Verdict(probe, verdict.reason, printable(verdict.detail)[:MAX_DETAIL])
+
+
+def printable(text: str) -> str:
+    """The text on one line, with what is not a printable character written as an escape."""
+    return re.sub(r"[^\x20-\U0010ffff]|[\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069]",
+                  lambda match: ascii(match[0])[1:-1], text)
+
+
+def _test(verdict: Verdict, seconds: float) -> dict:
+    return {**verdict.as_json(), "title": verdict.probe.title, "seconds": round(seconds, 4)}
+
+
+def _exercise(name: str, verdicts: list[Verdict], attended: Attended, reference: Reference) -> dict:
+    mistake = ""
+    if any(v.reason in _A_RESULT for v in verdicts):
+        mistake = _known_mistake(verdicts, attended, reference.wrong[name])
+    return {"name": name, "score": sum(v.points for v in verdicts), "max": sum(v.probe.points for v in verdicts),
+            "mistake": mistake}
+
+
+def _known_mistake(verdicts: list[Verdict], attended: Attended, wrong: Iterable) -> str:
+    """The sentence about the known wrong answer whose results are the same in every probe, "" if there is none."""
+    for why, outcomes in wrong:
+        known = [v for v in verdicts if v.probe.id in outcomes]
+        if known and all(_same(v.probe, attended.outcomes[v.probe.id], outcomes[v.probe.id]) for v in known):
+            return why
+    return ""
+
+
+def _same(probe, got: dict, known: dict) -> bool:
+    if known["kind"] == "value":
+        return judge(probe, got, known).ok
+    return known["kind"] == got.get("kind") not in (TIMEOUT, FORBIDDEN) and known.get("error") == got.get("error")
+
+
+def _is_import_failure(problem: dict, read: Read) -> bool:
+    return problem["error"] in _IMPORT_ERRORS or problem["cell"] == 0 or problem["cell"] in read.import_cells
+
+
+def _reason(problems: list[dict], verdicts: list[Verdict], read: Read, attended: Attended) -> str:
+    """The first thing that is not an honest right or wrong, "" if there is none: it makes the status "problems"."""
+    if problems:
+        first = problems[0]
+        return printable(f"cell {first['cell']}, line {first['line']}: {first['error']}: {first['message']}")
+    if not read.n_cells:
+        return "the notebook has no code"
+    for verdict in verdicts:
+        outcome = attended.outcomes[verdict.probe.id]
+        ended = outcome.get("kind") == RAISED and outcome.get("error") in _NO_ANSWER
+        if verdict.reason in _NOT_HONEST or ended:
+            # of a hidden probe only the kind is told: its details may show inputs
+            said = verdict.detail if verdict.reason == FORBIDDEN or not verdict.probe.hidden else ""
+            return f"{verdict.probe.exercise}: {verdict.reason}" + (f": {said}" if said else "")
+    return ""
+
+
+def check_reference(lesson: Lesson, reference: Reference) -> None:
+    """Raise CourseError unless the reference answers every probe: before any submission is run."""
+    missing = [probe.id for probe in lesson.probes if probe.id not in reference.outcomes]
+    if missing:
+        raise CourseError(f"the solutions give no result for {', '.join(missing)}; please report it")

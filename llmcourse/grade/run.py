@@ -1,0 +1,235 @@
+"""Grade everything: `grade(Options(...))`. Resumable, and every submission has a row whatever it does."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import llmcourse
+from llmcourse.checks import Lesson
+from llmcourse.errors import CourseError
+from llmcourse.fetch import cache_dir
+from llmcourse.workbook.course import Course, course
+
+from . import detect, record, results
+from .desk import Desk, Place
+from .exports import check_kind, export_answers
+from .gradebook import write_grades
+from .jobs import Task, work_through
+from .limits import Limits, limits_for, worker_uid
+from .reader import Read, Reader
+from .report import write_report
+from .roster import match, read_roster
+from .shelter import NAMESPACE, PROCESS
+from .submissions import Submission, find, read_content
+from .view import view_of
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `llmcourse grade` is asked for; the command's help says what each means. limits None: the usual ones.
+
+    warm: fork workers from a server where that is possible; without it each is a new Python.
+    """
+
+    paths: tuple[Path, ...]
+    out: Path
+    lesson: str = ""
+    seed: int | None = None
+    jobs: int = 1
+    time_factor: float = 1.0
+    hidden_dir: Path | None = None
+    isolation: str = "auto"
+    roster: Path | None = None
+    export: tuple[str, Path] | None = None
+    regrade: bool = False
+    limits: Limits | None = None
+    warm: bool = True
+
+
+@dataclass
+class Graded:
+    """A run's results, in order of the table; n_kept: those that were graded before and did not change."""
+
+    record: record.Record
+    results: list[dict]
+    n_kept: int = 0
+    interrupted: bool = False
+
+    @property
+    def changed(self) -> list[dict]:
+        """Results whose score or status is not what it was before."""
+        return [r for r in self.results if r["previous"] and (r["previous"]["score"], r["previous"]["status"])
+                != (r["score"], r["status"])]
+
+
+def grade(options: Options, progress: Progress = lambda what, n_done, n: None) -> Graded:
+    """Grade all submissions and write grades.csv, run.json and reports/ into options.out.
+
+    progress(what, n_done, n_all) is called as things get done.
+    Raises CourseError when nothing can be graded; what a submission does never raises.
+    """
+    _check(options)
+    roster = read_roster(options.roster) if options.roster else []
+    found = find(options.paths, skip=[options.out, *([options.export[1]] if options.export else [])])
+    folder = Path(tempfile.mkdtemp(prefix="llmcourse-grade-"))
+    try:
+        return _Run(options, course(), folder, roster, found).run(progress)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check(options: Options) -> None:
+    if options.jobs < 1 or options.time_factor <= 0:
+        raise CourseError(f"--jobs and --time-factor must be above 0, not {options.jobs} and {options.time_factor:g}")
+    for path in filter(None, (options.hidden_dir, options.roster)):
+        if not path.exists():
+            raise CourseError(f"there is no {path}")
+    if options.export:
+        check_kind(options.export[0])
+
+
+class _Run:
+    """One run: reads, grades what must be graded, writes."""
+
+    def __init__(self, options: Options, ours: Course, folder: Path, roster: list[str], found: list[Submission]):
+        self.options, self.course, self.roster, self.found = options, ours, roster, found
+        self.asked = ours.name(options.lesson)[:2] if options.lesson else ""
+        self.record = record.opened(options.out, options.seed, options.regrade)
+        self.before = record.results_before(options.out)
+        self.students = match((one.name for one in found), roster)
+        self.place = self._place(folder)
+        self.desks: dict[str, Desk] = {}
+
+    def _place(self, folder: Path) -> Place:
+        """Find out how submissions can be shut in here, and note it."""
+        options = self.options
+        private = [options.out, *options.paths, *filter(None, (options.hidden_dir, options.roster))]
+        private = [path.resolve() for path in (*private, *([options.export[1]] if options.export else []))]
+        (folder / "root").mkdir()
+        os.chmod(folder, 0o711)
+        trial = view_of(self.course, Lesson("00", "", {}, ()), cache_dir(), folder / "root", private)
+        tier, why = detect.tier(options.isolation if options.warm else PROCESS, trial, worker_uid(0))
+        self.record.isolation, self.record.why_not_better = tier, why
+        self.record.course_version = llmcourse.__version__
+        reads_all = tier == PROCESS and options.warm and os.name == "posix" and os.geteuid() == 0 and \
+            not detect.reads_python(worker_uid(0))
+        return Place(self.course, cache_dir(), folder, tuple(private), tier, options.limits or limits_for(options.jobs),
+                     self.record.seed, options.time_factor, options.hidden_dir, reads_all)
+
+    def run(self, progress: Progress) -> Graded:
+        done: dict[str, dict] = {}
+        self.record.settings = {key: str(value) for key, value in asdict(replace(self.options, limits=None)).items()}
+        self.record.write(self.options.out)
+        tasks, kept, interrupted = [], set(), False
+        try:
+            for n, (one, sha256, read) in enumerate(self._read_all()):
+                progress("reading", n + 1, len(self.found))
+                result, task = self._sort(one, sha256, read)
+                if task:
+                    tasks.append(task)
+                else:
+                    kept.update([one.name] if result is self.before.get(one.name) else [])
+                    done[one.name] = self._written(one, result)
+            tasks.sort(key=lambda task: task.desk.name)
+            with closing(work_through(tasks, self.options.jobs, self.options.warm)) as graded:
+                for task, result in graded:
+                    done[task.submission.name] = self._written(task.submission, self._complete(task, result))
+                    progress("grading", len(done), len(self.found))
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            known = {**self.before, **done}
+            rows = [known[one.name] for one in self.found if one.name in known] + self._missing()
+            write_grades(self.options.out / "grades.csv", rows)
+            self.record.not_hidden = sorted({name for desk in self.desks.values() for name in desk.not_hidden})
+            self.record.finished = len(done) == len(self.found)
+            self.record.write(self.options.out)
+        return Graded(self.record, rows, len(kept), interrupted)
+
+    def _read_all(self) -> Iterable[tuple[Submission, str, Read]]:
+        reader = Reader(self.course.root, self.asked, self.options.time_factor)
+        try:
+            for one in self.found:
+                if one.error:
+                    yield one, "", Read(error=one.error)
+                    continue
+                try:
+                    content = read_content(one.path)
+                except OSError as error:
+                    yield one, "", Read(error=f"{one.path.name}: {error.strerror or error}")
+                    continue
+                yield one, hashlib.sha256(content).hexdigest(), reader.read(one.path.name, content)
+        finally:
+            reader.close()
+
+    def _sort(self, one: Submission, sha256: str, read: Read) -> tuple[dict | None, Task | None]:
+        """The result of what cannot be graded or was graded before; or a task."""
+        if read.error:
+            return self._without_score(one, sha256, read, results.UNREADABLE, read.error), None
+        if self.asked and read.lesson != self.asked:
+            why = f"this is a notebook of lesson {read.lesson}; lesson {self.asked} was asked for"
+            return self._without_score(one, sha256, read, results.OTHER_LESSON, why), None
+        if read.lesson not in (lab[:2] for lab in self.course.labs()):
+            why = (f"this is a notebook of lesson {read.lesson}, which has no lab" if read.lesson else
+                   "nothing in it says which lesson it is of; grade it with --lesson NN")
+            return self._without_score(one, sha256, read, results.OTHER_LESSON, why), None
+        desk = self._desk(read.lesson)
+        if self.options.export:
+            export_answers(self.options.export[1], one, read)
+        before = self.before.get(one.name)
+        if before and (before.get("sha256"), before.get("fingerprint")) == (sha256, desk.fingerprint) and (
+                not self.record.regrade or before.get("run") == self.record.id):
+            return before, None
+        return None, Task(one, read, desk, sha256)
+
+    def _desk(self, number: str) -> Desk:
+        if number not in self.desks:
+            self.desks[number] = Desk(self.place, number)
+        return self.desks[number]
+
+    def _without_score(self, one: Submission, sha256: str, read: Read, status: str, why: str) -> dict:
+        lesson = self.asked or read.lesson
+        most = self._desk(self.asked).lesson.points() if self.asked else None
+        result = results.without_score(status, results.printable(why), lesson=lesson, most=most)
+        return self._framed(one.name, result, file=one.path, sha256=sha256, seconds=0.0)
+
+    def _complete(self, task: Task, result: dict) -> dict:
+        return self._framed(task.submission.name, result, file=task.submission.path, sha256=task.sha256,
+                            seconds=result.pop("wall_s"), fingerprint=task.desk.fingerprint if result["tests"] else "")
+
+    def _framed(self, name: str, result: dict, *, file: Path | None = None, sha256: str = "", seconds: float = 0.0,
+                fingerprint: str = "") -> dict:
+        """A result with what every report says about the run."""
+        old = self.before.get(name)
+        previous = old and {key: old.get(key) for key in ("score", "max", "status", "seed", "course_version", "graded")}
+        return {"submission": name, "student": self.students.get(name), "file": results.printable(str(file or "")),
+                "status": result["status"], "isolation": self.place.tier, "trusted": self.place.tier == NAMESPACE,
+                "seed": self.place.seed, "course_version": llmcourse.__version__, **result, "seconds": round(seconds, 3),
+                "previous": previous, "sha256": sha256, "fingerprint": fingerprint, "run": self.record.id,
+                "graded": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+
+    def _written(self, one: Submission, result: dict) -> dict:
+        """The result, after its files were written; one that was kept gets its student anew, its files stay."""
+        if result is self.before.get(one.name):
+            return {**result, "student": self.students.get(one.name), "previous": result}
+        base = self.options.out / record.REPORTS / one.file_name
+        write_report(base.with_name(base.name + ".html"), result)
+        record.write_json(base.with_name(base.name + ".json"), result)
+        return result
+
+    def _missing(self) -> list[dict]:
+        """A row for everyone on the roster without a submission."""
+        there = set(self.students.values())
+        most = self._desk(self.asked).lesson.points() if self.asked else None
+        absent = results.without_score(results.MISSING, "no submission", lesson=self.asked, most=most)
+        return [{**self._framed(one, absent), "student": one} for one in self.roster if one not in there]

@@ -1,0 +1,185 @@
+"""Where the parent gets untrusted workers: `ForkServer` (Linux, warm) and `Spawner` (anywhere, a new Python for each).
+
+A worker of either kind: `line(seconds)` reads its next line, `end()` kills it with all that it left and says how it ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from llmcourse.errors import CourseError
+
+from .link import Child, Silent, bare_environment, command
+from .limits import Limits
+from .sandbox import SCRATCH
+from .shelter import NAMESPACE, Shelter
+
+MAX_BYTES = 8 << 20
+READY_SECONDS, END_SECONDS, LAST_WORDS_SECONDS = 120.0, 30.0, 2.0
+_CHUNK = 1 << 16
+
+
+class TooMuch(Exception):
+    """A worker sent more than it may."""
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What the workers of one lab start from. kit: see worker.Kit.load; cache: the folder of models and vocabularies."""
+
+    root: Path
+    cache: Path
+    kit: dict
+    secret_modules: tuple[str, ...] = ()
+    max_bytes: int = MAX_BYTES
+
+
+def can_fork() -> bool:
+    """Whether a warm fork is safe here. (macOS has fork, but its system libraries break in the child.)"""
+    return sys.platform.startswith("linux")
+
+
+class ForkServer:
+    """The parent's side of server.py: one worker at a time."""
+
+    def __init__(self, workplace: Workplace, shelter: Shelter, folder: Path):
+        """folder: one of the grader's own, from which the server runs."""
+        self.workplace, self.shelter = workplace, shelter
+        home = SCRATCH if shelter.tier == NAMESPACE else shelter.scratch
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.process = subprocess.Popen(
+                command("llmcourse.grade.server"), stdin=subprocess.PIPE, cwd=folder, pass_fds=[theirs.fileno()],
+                start_new_session=True, env=bare_environment(str(workplace.root), home, str(workplace.cache)))
+            config = {"shelter": asdict(shelter), "kit": workplace.kit, "socket": theirs.fileno(),
+                      "secret_modules": workplace.secret_modules}
+        self.socket = ours
+        with self.process.stdin as pipe:
+            pipe.write(json.dumps(config).encode() + b"\n")
+        self.ready = self._hear(READY_SECONDS)
+        if self.ready.get("threads", 1) != 1:
+            self.close()
+            raise CourseError(f"what lab {workplace.kit['lesson']} imports starts threads, and then nothing can be forked safely")
+
+    def _hear(self, seconds: float) -> dict:
+        ready, _, _ = select.select([self.socket], [], [], seconds)
+        message = self.socket.recv(_CHUNK) if ready else b""
+        if not message:
+            self.close()
+            raise CourseError("the grader's own fork server died or hangs; what it said is above")
+        return json.loads(message)
+
+    def start(self, payload: dict, cpu_seconds: float) -> ForkedWorker:
+        """A worker on this payload."""
+        answer, results = os.pipe()
+        with tempfile.TemporaryFile() as file:
+            file.write(json.dumps(payload).encode())
+            file.seek(0)
+            socket.send_fds(self.socket, [b"S%f" % cpu_seconds], [file.fileno(), results])
+        os.close(results)
+        return ForkedWorker(self, answer)
+
+    def close(self) -> None:
+        """End the server and whatever it runs."""
+        self.socket.close()
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@dataclass
+class ForkedWorker:
+    """One worker of a ForkServer."""
+
+    server: ForkServer
+    results: int
+    buffer: bytes = b""
+    n_bytes: int = 0
+
+    def line(self, seconds: float) -> bytes:
+        """Its next line, b"" at its end; raises Silent after `seconds`, TooMuch where it sends more than it may."""
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self.buffer:
+            ready, _, _ = select.select([self.results], [], [], max(deadline - time.monotonic(), 0))
+            if not ready:
+                raise Silent
+            chunk = os.read(self.results, _CHUNK)
+            if not chunk:
+                return b""
+            self.n_bytes += len(chunk)
+            if self.n_bytes > self.server.workplace.max_bytes:
+                raise TooMuch
+            self.buffer += chunk
+        line, _, self.buffer = self.buffer.partition(b"\n")
+        return line
+
+    def end(self, *, wait: bool = False) -> str:
+        """End it and say how it ended. wait: let it end by itself first, so that one learns how it did."""
+        os.close(self.results)
+        if not (wait and select.select([self.server.socket], [], [], LAST_WORDS_SECONDS)[0]):
+            self.server.socket.send(b"K")
+        told = self.server._hear(END_SECONDS)
+        if told["error"]:
+            raise CourseError(f"no worker can be started: {told['error']}")
+        return told["ended"]
+
+
+class Spawner:
+    """Starts a new, cold Python for each worker: timeouts, and the limits that the system has, are all that holds it."""
+
+    def __init__(self, workplace: Workplace, limits: Limits):
+        self.workplace, self.limits = workplace, limits
+
+    def start(self, payload: dict, cpu_seconds: float) -> SpawnedWorker:
+        """A worker on this payload."""
+        return SpawnedWorker(self, payload, cpu_seconds)
+
+    def close(self) -> None:
+        """Nothing is left between two workers."""
+
+
+class SpawnedWorker:
+    """One worker of a Spawner."""
+
+    def __init__(self, spawner: Spawner, payload: dict, cpu_seconds: float):
+        place = spawner.workplace
+        self.scratch, self.max_bytes, self.n_bytes = tempfile.mkdtemp(), place.max_bytes, 0
+        config = {"kit": place.kit, "limits": asdict(spawner.limits), "cpu_seconds": cpu_seconds}
+        self.child = Child("llmcourse.grade.worker", config, bare_environment(str(place.root), self.scratch, str(place.cache)),
+                           quiet=True, cwd=self.scratch)
+        try:
+            self.child.send(payload)
+        except OSError:
+            pass  # it is dead already: its first line, which will not come, says so
+
+    def line(self, seconds: float) -> bytes:
+        """Its next line, b"" at its end; raises Silent after `seconds`, TooMuch where it sends more than it may."""
+        line = self.child.line(seconds)
+        self.n_bytes += len(line)
+        if self.n_bytes > self.max_bytes:
+            raise TooMuch
+        return line
+
+    def end(self, *, wait: bool = False) -> str:
+        """End it and say how it ended. wait: let it end by itself first, so that one learns how it did."""
+        if wait:
+            try:
+                self.child.process.wait(LAST_WORDS_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass  # it closed its results and goes on: now it is killed
+        self.child.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        code = self.child.process.returncode
+        return f"signal {-code}" if code < 0 else f"exit status {code}"

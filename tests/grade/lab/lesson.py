@@ -1,0 +1,2 @@
+# %% [markdown]
+# # 01 · A small lesson
