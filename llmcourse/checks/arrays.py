@@ -45,7 +45,7 @@ def read_array(encoded: list) -> Array:
 
 
 def first_difference(got: Array, want: Array, tolerance: Tolerance) -> tuple[int, ...] | None:
-    """Index of the first value outside the tolerance, None when there is none; NaN equals NaN, infinities must match."""
+    """Index of the first value outside the tolerance, None if there is none; NaN equals NaN, infinities must match."""
     import numpy as np
 
     if want.dtype.startswith(("float", "bfloat", "complex")):

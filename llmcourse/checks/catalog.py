@@ -46,7 +46,8 @@ class Lesson:
     def of(self, exercise: str, *, hidden: bool | None = None) -> tuple[Probe, ...]:
         """The probes of one exercise; `hidden=False` only those that a learner may see, `True` only the others."""
         if exercise not in self.exercises:
-            raise UnknownLesson(f"lesson {self.number} has no exercise {exercise!r}; it has: {', '.join(self.exercises)}")
+            names = ", ".join(self.exercises)
+            raise UnknownLesson(f"lesson {self.number} has no exercise {exercise!r}; it has: {names}")
         mine = (p for p in self.probes if p.exercise == exercise)
         return tuple(p for p in mine if hidden is None or p.hidden == hidden)
 
@@ -55,13 +56,15 @@ class Lesson:
         return sum(p.points for p in self.probes if hidden is None or p.hidden == hidden)
 
     def with_probes(self, more: tuple[Probe, ...]) -> Lesson:
-        """The same lesson with further probes, for example an instructor's private ones; all of them count as hidden."""
+        """The same lesson with further probes, such as an instructor's private ones; all of them count as hidden."""
         ours = {p.name for p in self.probes}
         for extra in more:
             if extra.exercise not in self.exercises:
-                raise AuthoringError(f"probe {extra.name!r} is for {extra.exercise!r}, which lesson {self.number} lacks")
+                raise AuthoringError(f"probe {extra.name!r} is for {extra.exercise!r}, "
+                                     f"which lesson {self.number} lacks")
             if extra.name in ours:
-                raise AuthoringError(f"lesson {self.number} already has a probe named {extra.name!r}: choose another name")
+                raise AuthoringError(f"lesson {self.number} already has a probe named {extra.name!r}: "
+                                     "choose another name")
         adopted = tuple(replace(p, lesson=self.number, hidden=True) for p in more)
         return replace(self, probes=self.probes + adopted)
 

@@ -25,7 +25,7 @@ _DICTS = (dict, collections.Counter, collections.defaultdict, collections.Ordere
 
 
 def encode(value: object) -> object:
-    """The JSON form of a probe's result. Never raises; what has no form, or is too large, becomes an ["object", why]."""
+    """The JSON form of a probe's result. Never raises; what has no form, or is too large, is an ["object", why]."""
     try:
         return _encode(value, MAX_DEPTH, [MAX_BYTES])
     except _TooLarge:
@@ -44,7 +44,8 @@ def _encode(value: object, depth: int, room: list[int]) -> object:
     if value is None or kind is bool or kind is float:
         return value
     if kind is int:
-        return value if int.bit_length(value) <= MAX_INT_BITS else ["object", f"an int of more than {MAX_INT_BITS} bits"]
+        small = int.bit_length(value) <= MAX_INT_BITS
+        return value if small else ["object", f"an int of more than {MAX_INT_BITS} bits"]
     if kind is str:
         _spend(room, len(value))
         return value

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from .arrays import first_difference, read_array
 from .probe import Tolerance
 
-OK, RETURNED_NONE, WRONG_TYPE, WRONG_SHAPE, WRONG_VALUES = "ok", "returned None", "wrong type", "wrong shape", "wrong values"
+OK, RETURNED_NONE = "ok", "returned None"
+WRONG_TYPE, WRONG_SHAPE, WRONG_VALUES = "wrong type", "wrong shape", "wrong values"
 MAX_SHOWN = 60
 
 

@@ -110,7 +110,8 @@ class _Targets:
         while isinstance(value, partial):
             value = value.func
         code = getattr(value, "__code__", None)
-        name = (self.codes.get(code) or self.functions.get(id(value)) or self._of_module(getattr(value, "__module__", None)))
+        name = self.codes.get(code) or self.functions.get(id(value))
+        name = name or self._of_module(getattr(value, "__module__", None))
         return [name] if name else []
 
     def _of_module(self, module: object) -> str | None:

@@ -41,7 +41,7 @@ def _stands_on(frame: FrameType | None, code: CodeType) -> bool:
 
 
 class _BySignal(AbstractContextManager):
-    """A timer whose handler raises. Where the body swallows that, the next one follows it into the `except` that did."""
+    """A timer whose handler raises; where the body swallows that, the next one follows it into its `except`."""
 
     def __init__(self, seconds: float):
         self.seconds, self.fired = seconds, False
@@ -60,7 +60,7 @@ class _BySignal(AbstractContextManager):
         raise TimeLimit
 
     def _follow(self, frame: FrameType | None) -> None:
-        """Raise at the next line too: `while True` around `try … except:` would catch whatever is raised inside the try."""
+        """Raise at the next line too: `while True` around `try … except:` catches whatever is raised inside the try."""
 
         def again(frame: FrameType, event: str, argument: object):
             if event == "line":
@@ -82,7 +82,7 @@ class _BySignal(AbstractContextManager):
 
 
 class _ByThread(AbstractContextManager):
-    """Uses only locks and lists whose operations are one C call: the exception may arrive between any two instructions."""
+    """Uses only locks and lists, whose operations are one C call: the exception may arrive after any instruction."""
 
     def __init__(self, seconds: float):
         self.seconds = seconds

@@ -1,4 +1,4 @@
-"""What a lesson's probes are written with: `@probe`, `exercise(...)`, `raises`, and the `answer` that a probe receives."""
+"""What a lesson's probes are written with: `@probe`, `exercise(...)`, `raises`, and the `answer` that they receive."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Answer:
 
 
 def _globals(value: object) -> Iterable[dict]:
-    """Namespaces of a function, of a class's methods, and of what partial, lru_cache and the like are wrapped around."""
+    """Namespaces of a function, of a class's methods, and of what partial, lru_cache and the like wrap."""
     if isinstance(value, partial):
         yield from _globals(value.func)
     elif isinstance(value, type):

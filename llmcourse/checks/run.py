@@ -162,7 +162,8 @@ def judge(probe: Probe, got: dict, want: dict) -> Verdict:
     Raises CourseError when the reference itself has no value: then the course is broken, not the submission.
     """
     if want.get("kind") != "value":
-        raise CourseError(f"the reference failed on probe {probe.id}: {want}; this is the course's fault, please report it")
+        raise CourseError(f"the reference failed on probe {probe.id}: {want}; "
+                          "this is the course's fault, please report it")
     kind = got.get("kind") if isinstance(got, dict) else None
     if kind == "value":
         found = compare(got.get("value"), want["value"], probe.tolerance)

@@ -1,4 +1,4 @@
-"""Named wrong answers: what authoring/NN_name/wrong.py is written with, and what `check` compares a wrong result with."""
+"""Named wrong answers: what authoring/NN_name/wrong.py is written with, and what `check` knows mistakes by."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Wrong:
         if self.answer is not None:
             return self.answer
         if source.count(self.old) != 1:
-            raise AuthoringError(f"wrong answer {self.name!r}: {self.old!r} stands {source.count(self.old)} times in the "
-                                 f"reference of {self.exercise!r}; it must stand there once")
+            raise AuthoringError(f"wrong answer {self.name!r}: {self.old!r} stands {source.count(self.old)} times in "
+                                 f"the reference of {self.exercise!r}; it must stand there once")
         own = dict(namespace)
         exec(compile(source.replace(self.old, self.new), f"<wrong answer {self.name}>", "exec"), own)
         return own[self.exercise]

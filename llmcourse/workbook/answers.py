@@ -82,7 +82,8 @@ def choose(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) -> tuple
             names = [cell.exercise] if cell.role == "answer" else []
         for name in names:
             if name in seen:
-                warnings.append(f"{name} is answered in cell {seen[name]} and again in cell {cell.index}: the last counts")
+                warnings.append(f"{name} is answered in cell {seen[name]} and again in cell {cell.index}: "
+                                "the last counts")
             seen[name] = cell.index
         piece = _piece(cell, bool(names), own)
         if piece:
@@ -111,7 +112,8 @@ def sources(notebook: Notebook, exercises: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def execute(pieces: Iterable[Piece], module: str = "__main__", file: str = "", seconds: float = LOAD_SECONDS) -> Answers:
+def execute(pieces: Iterable[Piece], module: str = "__main__", file: str = "",
+            seconds: float = LOAD_SECONDS) -> Answers:
     """Run the pieces in one namespace; a piece that fails becomes a problem and the next one runs.
 
     module: the namespace's __name__; any but "__main__" is entered in sys.modules.

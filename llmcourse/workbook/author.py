@@ -64,7 +64,7 @@ def sources(ours: Course) -> list[str]:
 
 
 def stale(ours: Course, name: str) -> list[str]:
-    """What is not as the builder would write it in one lesson's notebooks, outputs apart; and failed or missing runs."""
+    """What is not as the builder would write it in one lesson's notebooks, outputs apart; and failed runs."""
     found = []
     for kind, folder in FOLDERS.items():
         file, where = ours.root / folder / f"{name}.ipynb", f"{folder}/{name}.ipynb"
@@ -111,8 +111,9 @@ def generate(ours: Course, name: str, kind: str) -> dict:
     cells = {"lesson": list, "exercise": student_version, "solution": solution_version}[kind](authored)
     ids = _ids(name[:2], authored)
     content = [_notebook_cell(cell, cell_id, kind) for cell, cell_id in zip(cells, ids)]
-    mark = {"kind": kind, "lesson": name[:2], "name": name, "version": llmcourse.__version__,
-            "source": hashlib.sha256(file.read_bytes().replace(b"\r\n", b"\n")).hexdigest(), "cells": _cells_digest(content)}
+    source = hashlib.sha256(file.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+    mark = {"kind": kind, "lesson": name[:2], "name": name, "version": llmcourse.__version__, "source": source,
+            "cells": _cells_digest(content)}
     if kind != "lesson":
         mark["exercises"] = [vars(card) for card in efforts(authored).values()]
     metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -162,8 +163,9 @@ def _text(source: str | list[str]) -> str:
 
 def _bare(notebook: dict) -> dict:
     """A notebook without what running it adds, and without the version that built it."""
-    cells = [{**cell, "source": _text(cell["source"]), "outputs": [], "execution_count": None}
-             if cell["cell_type"] == "code" else {**cell, "source": _text(cell["source"])} for cell in notebook["cells"]]
+    unrun = {"outputs": [], "execution_count": None}
+    cells = [{**cell, "source": _text(cell["source"]), **(unrun if cell["cell_type"] == "code" else {})}
+             for cell in notebook["cells"]]
     metadata = {**notebook["metadata"], "language_info": {"name": "python"}}
     metadata["llmcourse"] = {k: v for k, v in metadata.get("llmcourse", {}).items() if k != "version"}
     return {**notebook, "cells": cells, "metadata": metadata}
@@ -188,9 +190,10 @@ def _build_one(ours: Course, name: str, force: bool) -> list[Path]:
 def write_notebook(file: Path, notebook: dict) -> None:
     """Write a notebook's JSON so that equal notebooks are equal bytes; a reader never sees half a file."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    lines = {**notebook, "cells": [{**c, "source": _text(c["source"]).splitlines(keepends=True)} for c in notebook["cells"]]}
+    cells = [{**cell, "source": _text(cell["source"]).splitlines(keepends=True)} for cell in notebook["cells"]]
     part = file.with_name(file.name + ".part")
-    part.write_text(json.dumps(lines, indent=1, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
+    text = json.dumps({**notebook, "cells": cells}, indent=1, sort_keys=True, ensure_ascii=False)
+    part.write_text(text + "\n", "utf-8")
     os.replace(part, file)
 
 
@@ -220,7 +223,8 @@ def new(name: str, *, root: Path | None = None) -> list[Path]:
         raise AuthoringError(NO_REPOSITORY)
     inside = base.resolve() == PACKAGE.parent
     if inside and LESSONS.get(name[:2]) != name[3:]:
-        raise AuthoringError(f"lesson {name[:2]} is named {LESSONS.get(name[:2])!r} in llmcourse/checks/catalog.py, not {name[3:]!r}")
+        raise AuthoringError(f"lesson {name[:2]} is named {LESSONS.get(name[:2])!r} in llmcourse/checks/catalog.py, "
+                             f"not {name[3:]!r}")
     skeleton = Path(__file__).parent / "skeleton"
     folder = base / "authoring" / name
     probes = PACKAGE / "checks" / f"{name[3:]}.py" if inside else base / "checks" / f"{name}.py"
@@ -231,6 +235,7 @@ def new(name: str, *, root: Path | None = None) -> list[Path]:
             raise AuthoringError(f"{target.relative_to(base)} exists already")
     for template, target in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = template.read_text("utf-8").replace("{{number}}", name[:2]).replace("{{title}}", name[3:].replace("_", " "))
+        text = template.read_text("utf-8").replace("{{number}}", name[:2])
+        text = text.replace("{{title}}", name[3:].replace("_", " "))
         target.write_text(text, "utf-8")
     return list(targets.values())

@@ -1,4 +1,4 @@
-"""`check` and `hint`, as a learner calls them in a notebook (neither ever raises), and `check_lab` for a whole notebook."""
+"""`check` and `hint`, as a learner calls them in a notebook (neither ever raises); `check_lab` for a whole one."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def check_lab(ours: Course, number: str, folder: Path) -> Checked:
 
 
 def find_lab(folder: Path, name: str) -> Path | None:
-    """The notebook of a lab in a folder: by its name, else the first that says it is of this lesson; None if none is."""
+    """The notebook of a lab in a folder: by its name, else the first that says it is of this lesson; else None."""
     if folder.is_file():
         return folder
     if (folder / f"{name}.ipynb").is_file():

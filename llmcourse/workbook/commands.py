@@ -12,7 +12,19 @@ author_app = typer.Typer(no_args_is_help=True, help="Write lessons: make a skele
 app.add_typer(author_app, name="author", rich_help_panel="Teach")
 
 STUDY = "Study"
-Lessons = Annotated[Optional[List[str]], typer.Argument(metavar="[NN]...", help="Lesson numbers; none: all.", show_default=False)]
+Lessons = Annotated[
+    Optional[List[str]], typer.Argument(metavar="[NN]...", help="Lesson numbers; none: all.", show_default=False)
+]
+Folder = Annotated[
+    Optional[Path],
+    typer.Option("--in", metavar="FOLDER", help="Where the notebooks are; if left out, your work folder.",
+                 show_default=False),
+]
+Level = Annotated[int, typer.Argument(metavar="1..3", help="1 nudges, 2 gives the formula, 3 the steps.")]
+CheckOnly = Annotated[
+    bool, typer.Option("--check", help="Write nothing; exit with 1 if anything is stale or malformed.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite generated notebooks that were changed by hand.")]
 Exercise = Annotated[str, typer.Argument(metavar="NN.NAME", help="An exercise, such as 01.merge_pair.")]
 
 
@@ -43,11 +55,7 @@ def reset(exercise: Exercise) -> None:
 
 
 @app.command(rich_help_panel=STUDY)
-def check(
-    lessons: Lessons = None,
-    folder: Annotated[Optional[Path], typer.Option("--in", metavar="FOLDER", help="Where the notebooks are; otherwise your "
-                                                   "work folder.", show_default=False)] = None,
-) -> None:
+def check(lessons: Lessons = None, folder: Folder = None) -> None:
     """Check your answers and say what is wrong. Exits with 1 while anything is not complete."""
     from llmcourse.errors import CourseError, UnknownLesson
     from llmcourse.workbook.checking import check_lab
@@ -73,7 +81,7 @@ def check(
 
 
 @app.command(rich_help_panel=STUDY)
-def hint(exercise: Exercise, level: Annotated[int, typer.Argument(metavar="1..3", help="1 nudges, 2 gives the formula, 3 the steps.")] = 1) -> None:
+def hint(exercise: Exercise, level: Level = 1) -> None:
     """Show a hint for an exercise."""
     from llmcourse.workbook import hint as show_hint
 
@@ -93,11 +101,7 @@ def progress() -> None:
 
 
 @author_app.command()
-def build(
-    lessons: Lessons = None,
-    check_only: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if anything is stale or malformed.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite generated notebooks that were changed by hand.")] = False,
-) -> None:
+def build(lessons: Lessons = None, check_only: CheckOnly = False, force: Force = False) -> None:
     """Build and execute the notebooks of these lessons, or of all that are stale."""
     from llmcourse.workbook import author
 

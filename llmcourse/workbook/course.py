@@ -65,7 +65,7 @@ def course() -> Course:
 
 
 def work_folder() -> Path:
-    """The learner's own copies: LLMCOURSE_WORK, else work/ beside the course's exercises/ (searched upwards), else ./work.
+    """The learner's own copies: LLMCOURSE_WORK, else work/ beside exercises/ (searched upwards), else ./work.
 
     The folder need not exist yet.
     """
@@ -88,5 +88,6 @@ def split_exercise(exercise: str) -> tuple[str, str]:
     """("01", "merge_pair") of "01.merge_pair"; raises UnknownLesson for anything else."""
     match = re.fullmatch(r"(\d\d)\.(\w+)", str(exercise))
     if not match:
-        raise UnknownLesson(f"{exercise!r} is not an exercise; write it as lesson and name, for example '01.merge_pair'")
+        raise UnknownLesson(f"{exercise!r} is not an exercise; write it as lesson and name, "
+                            "for example '01.merge_pair'")
     return match[1], match[2]

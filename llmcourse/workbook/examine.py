@@ -69,7 +69,8 @@ def examine(lesson: Lesson, exercise: str, answer: Answer, reference: Answer, *,
     verdicts = tuple(judge(p, got, run_probe(p, reference, seed)) for p, got in zip(probes, outcomes))
     mistake = ""
     if any(v.reason in _A_RESULT for v in verdicts):
-        others = [(w, reference.replaced(exercise, w.build(source, namespace or {}))) for w in wrongs if w.exercise == exercise]
+        known = [one for one in wrongs if one.exercise == exercise]
+        others = [(one, reference.replaced(exercise, one.build(source, namespace or {}))) for one in known]
         mistake = _mistake(probes, outcomes, others, seed)
     return Examined(lesson.number, exercise, verdicts, mistake, printed.getvalue())
 

@@ -21,7 +21,7 @@ def explore(draw: Callable, **controls) -> None:
 
     draw: returns a matplotlib Figure (or Axes), or (figure, text) where text says in words what the figure shows.
     controls: for each argument of draw one of
-        (low, high), (low, high, default)   a slider; whole numbers stay whole; a range over a factor of 64 goes by doubling
+        (low, high), (low, high, default)   a slider; whole numbers stay whole; a range over a factor of 64 doubles
         [a, b, …]                           a choice, the first is the default
         True, False                         a tick box
         "text"                              a line to type into
@@ -51,7 +51,7 @@ def explore(draw: Callable, **controls) -> None:
 
 
 def picture(draw: Callable, values: dict) -> tuple[dict, dict]:
-    """The output for these values: a mimebundle with the PNG and its text alternative, and the metadata that names it."""
+    """The output for these values: a mimebundle with the PNG and its text alternative, and its metadata."""
     import matplotlib.pyplot as plt
 
     result = draw(**values)
@@ -91,7 +91,8 @@ def _control(name: str, given: object) -> dict:
         if low > 0 and high / low > WIDE:
             return {"kind": "choice", "value": value, "options": sorted({value, *_doubling(low, high)})}
         return {"kind": "whole" if whole else "real", "value": value, "low": low, "high": high}
-    raise CourseError(f"explore cannot make a control of {name}={given!r}; use (low, high), a list, True or False, or a text")
+    raise CourseError(f"explore cannot make a control of {name}={given!r}; "
+                      "use (low, high), a list, True or False, or a text")
 
 
 def _doubling(low: float, high: float) -> list[float]:
@@ -138,7 +139,7 @@ def _label(option: object) -> str:
 
 
 def _folded(words: str) -> dict:
-    """The words for those who cannot see the picture: no notebook shows an image's own text alternative to everybody."""
+    """The words for those who cannot see the picture; notebooks do not show an image's own text alternative."""
     return {HTML: f"<details><summary>This picture in words</summary>{escape(words)}</details>", PLAIN: words}
 
 

@@ -78,10 +78,12 @@ def parse_notebook(raw: bytes, path: Path) -> Notebook:
         raise UnreadableNotebook(f"{path.name} is not a notebook: it holds a {type(content).__name__}, not cells")
     cells_in = content.get("cells")
     if cells_in is None and isinstance(content.get("worksheets"), list):
-        cells_in = [cell for sheet in content["worksheets"] if isinstance(sheet, dict) for cell in sheet.get("cells", [])]
+        sheets = [sheet.get("cells") for sheet in content["worksheets"] if isinstance(sheet, dict)]
+        cells_in = [cell for sheet in sheets if isinstance(sheet, list) for cell in sheet]
     if not isinstance(cells_in, list):
         raise UnreadableNotebook(f"{path.name} is not a notebook: it has no list of cells")
-    cells = [_cell(i, one) for i, one in enumerate(cells_in, 1) if isinstance(one, dict) and one.get("cell_type") == "code"]
+    numbered = [(i, one) for i, one in enumerate(cells_in, 1) if isinstance(one, dict)]
+    cells = [_cell(i, one) for i, one in numbered if one.get("cell_type") == "code"]
     return Notebook(path, tuple(cells), _course_metadata(content))
 
 

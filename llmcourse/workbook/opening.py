@@ -1,4 +1,4 @@
-"""The learner's own copies of the labs: made by `open_lab`, brought up to date without losing an answer, and `reset`."""
+"""The learner's own copies of the labs: made, and brought up to date without losing an answer; and `reset`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OLD = "old"
 
 @dataclass(frozen=True)
 class Opened:
-    """What `open_lab` did: "copied", "kept" (nothing to do), "updated" (answers carried over) or "replaced" (unreadable).
+    """What `open_lab` did: "copied", "kept" (nothing to do), "updated" (answers carried over), "replaced" (unreadable).
 
     carried: exercises whose answers were carried over. backup: where the copy from before is, None if there was none.
     """
@@ -104,7 +104,7 @@ def carry_over(mine: dict, lab: dict, without: str = "") -> tuple[dict, tuple[st
 
 
 def _answers(mine: dict, lab: dict) -> dict[str, str]:
-    """The learner's source of each exercise that they changed, by the names that the cells define; the last one counts."""
+    """The learner's source of each exercise that they changed, by the names that cells define; the last one counts."""
     wanted = set(_exercises(lab))
     found = {}
     for cell in mine["cells"]:

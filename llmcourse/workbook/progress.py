@@ -17,7 +17,7 @@ from .predicting import predictions
 
 @dataclass(frozen=True)
 class LabProgress:
-    """One lab: its result (None where the notebook cannot be read: `problem` says why) and its effort cards in order."""
+    """One lab: its result (None where the notebook cannot be read: `problem` says why) and its effort cards."""
 
     name: str
     checked: Checked | None

@@ -121,29 +121,34 @@ def _order_problems(course: Course, name: str, lab: list[SourceCell]) -> list[st
     later: dict[str, str] = {}
     for folder in sorted((course.root / "authoring").glob("[0-9][0-9]_*")):
         if folder.name > name and (folder / "lab.py").is_file():
-            later.update({cell.exercise: folder.name for cell in read_source(folder / "lab.py") if cell.role == "answer"})
+            theirs = (cell for cell in read_source(folder / "lab.py") if cell.role == "answer")
+            later.update({cell.exercise: folder.name for cell in theirs})
     found = []
     for cell in lab:
         if cell.role == "text":
             continue
         given, used = _names(cell.source)
         found += [f"cell {cell.position} uses the given piece of this very lab, {one}" for one in sorted(given & own)]
-        found += [f"cell {cell.position} uses {one} of a later lab, {later[one]}" for one in sorted((given | used - own) & set(later))]
+        found += [f"cell {cell.position} uses {one} of a later lab, {later[one]}"
+                  for one in sorted((given | used - own) & set(later))]
     return found
 
 
 def _names(source: str) -> tuple[set[str], set[str]]:
-    """Names taken from llmcourse.given, and names that the cell reads without defining them as an argument or variable."""
+    """Names taken from llmcourse.given, and names that the cell reads without defining them itself."""
     try:
         nodes = list(ast.walk(parse(source)))
     except SyntaxError:
         return set(), set()
-    given = {alias.name for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "llmcourse.given" for alias in n.names}
-    given |= {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "given"}
+    imports = [n for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom))]
+    given = {alias.name for n in imports if getattr(n, "module", "") == "llmcourse.given" for alias in n.names}
+    attributes = (n for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name))
+    given |= {n.attr for n in attributes if n.value.id == "given"}
     read = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    bound |= {n.arg for n in nodes if isinstance(n, ast.arg)} | {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
-    bound |= {alias.asname or alias.name for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom)) for alias in n.names}
+    bound |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    bound |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    bound |= {alias.asname or alias.name for n in imports for alias in n.names}
     return given, read - bound
 
 
@@ -151,7 +156,8 @@ def _probe_problems(lab: list[SourceCell], lesson: Lesson) -> list[str]:
     in_lab = [cell.exercise for cell in lab if cell.role == "answer"]
     declared = list(lesson.exercises)
     if in_lab != declared:
-        return [f"the lab's exercises are {', '.join(in_lab) or 'none'}; its probes declare {', '.join(declared) or 'none'}"]
+        return [f"the lab's exercises are {', '.join(in_lab) or 'none'}; "
+                f"its probes declare {', '.join(declared) or 'none'}"]
     found = []
     for name in declared:
         for hidden in (False, True):
@@ -168,4 +174,5 @@ def _wrong_problems(file: Path, lesson: Lesson) -> list[str]:
     counts = Counter(one.exercise for one in wrongs)
     found = [f"{name}: {counts[name]} named wrong answers; there must be at least {LEAST_WRONG_ANSWERS}"
              for name in lesson.exercises if counts[name] < LEAST_WRONG_ANSWERS]
-    return found + [f"wrong.py names an exercise {name!r} that the lab lacks" for name in counts if name not in lesson.exercises]
+    strange = [name for name in counts if name not in lesson.exercises]
+    return found + [f"wrong.py names an exercise {name!r} that the lab lacks" for name in strange]

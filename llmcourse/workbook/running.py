@@ -33,7 +33,8 @@ def run_notebook(notebook: dict, file: Path, root: Path) -> dict:
             env["LLMCOURSE_ROOT"] = str(root)
         client = NotebookClient(node, timeout=CELL_SECONDS, kernel_name="python3", record_timing=False,
                                 store_widget_state=False,
-                                extra_arguments=["--IPKernelApp.log_level=ERROR"], resources={"metadata": {"path": str(file.parent)}})
+                                extra_arguments=["--IPKernelApp.log_level=ERROR"],
+                                resources={"metadata": {"path": str(file.parent)}})
         try:
             client.execute(env=env)
         except (CellExecutionError, CellTimeoutError) as error:

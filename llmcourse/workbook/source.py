@@ -1,4 +1,4 @@
-"""Read authoring/NN_name/lesson.py and lab.py (py:percent, through jupytext), and make the student's version of a lab."""
+"""Read authoring/NN_name/lesson.py and lab.py (py:percent, through jupytext); make the student's version of a lab."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _only_imports(source: str) -> bool:
 
 
 def efforts(cells: list[SourceCell]) -> dict[str, Effort]:
-    """The effort card of each exercise that has one: it stands in a text cell between the answer before and this one."""
+    """The effort card of each exercise that has one; it stands in a text cell after the answer before."""
     found: dict[str, Effort] = {}
     title, card = "", None
     for cell in cells:

@@ -150,7 +150,7 @@ def test_a_file_that_is_missing_or_not_utf8_is_unreadable(tmp_path):
 def test_odd_cells_are_passed_over_and_format_three_is_read(tmp_path):
     file = tmp_path / "01_tokenizer (1).ipynb"
     cells = [3, {}, {"cell_type": "code", "input": ["a = 1\n", "b = 2"], "metadata": None}, {"cell_type": "code", "source": 7}]
-    file.write_text(json.dumps({"worksheets": [{"cells": cells}], "metadata": []}))
+    file.write_text(json.dumps({"worksheets": [{"cells": cells}, {"cells": 3}, 4], "metadata": []}))
     notebook = read_notebook(file)
     assert [cell.source for cell in notebook.cells] == ["a = 1\nb = 2", ""]
     assert notebook.lesson == "01"
