@@ -43,7 +43,7 @@ def render(template: str, messages: Sequence[Mapping[str, Any]], **variables: An
     Runs sandboxed: a template can neither reach Python's internals nor change the messages.
     Raises ChatTemplateError when the template is malformed, or refuses the messages.
     """
-    if isinstance(messages, (str, Mapping)) or not all(isinstance(message, Mapping) for message in messages):
+    if not isinstance(messages, (list, tuple)) or not all(isinstance(message, Mapping) for message in messages):
         raise ChatTemplateError(f'a chat is a list of messages like {{"role": "user", "content": "Hi"}}, '
                                 f"not {type(messages).__name__} {str(messages)[:60]!r}")
     try:

@@ -200,7 +200,7 @@ def test_the_refusal_of_a_template_is_passed_on(styles):
         styles["parts"][0].chat([USER, USER])
 
 
-@pytest.mark.parametrize("messages", ["Hi", USER, ["Hi"], [None]])
+@pytest.mark.parametrize("messages", ["Hi", USER, ["Hi"], [None], None])
 def test_what_is_no_list_of_messages_is_refused(tokenizer, messages):
     with pytest.raises(ChatTemplateError, match="a chat is a list of messages"):
         tokenizer.chat(messages)
