@@ -1,0 +1,102 @@
+"""A notebook open in JupyterLab, with the few things that a learner does to it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from selenium.common import exceptions
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+SECONDS = 150  # a cold kernel that loads torch and the model, on a busy machine
+STILL_DRAWING = (
+    exceptions.NoSuchElementException, exceptions.StaleElementReferenceException,
+    exceptions.ElementNotInteractableException, StopIteration,
+)  # fmt: skip
+CELL, EDITOR, OUTPUT = ".jp-CodeCell", ".cm-content", ".jp-OutputArea-output"
+
+
+class NotebookPage:
+    """Opens `path` (below the server's folder) and waits until it is drawn, and its kernel idle unless kernel=False."""
+
+    def __init__(self, browser, address: str, folder: Path, path: str, kernel: bool = True):
+        self.browser = browser
+        browser.get(f"{address}/doc/tree/{path}?token=letmein&reset")
+        self._wait(lambda _: len(self._cells()) > 2)
+        if kernel:
+            self._wait(lambda _: self._find_all(".jp-Notebook-ExecutionIndicator[data-status='idle']"))
+
+    def run(self, beginning: str) -> None:
+        """Click into the cell that holds this text and press Shift-Enter; its old output goes when the kernel answers."""
+        self._click(self._cell(beginning))
+        self._keys(Keys.SHIFT, Keys.ENTER)
+        self._wait(lambda _: "[*]" not in self._prompt(beginning) and self._prompt(beginning).strip(": []") != "")
+
+    def type_into(self, beginning: str, text: str) -> None:
+        """Replace the source of a cell as a person would: click, select all, type."""
+        self._click(self._cell(beginning))
+        self._keys(Keys.CONTROL, "a")
+        self.browser.switch_to.active_element.send_keys(text)
+
+    def wait_for_output(self, beginning: str, text: str) -> str:
+        """The output of a cell, once it holds `text`."""
+        self._wait(lambda _: text in self._output(beginning))
+        return self._output(beginning)
+
+    def run_all(self) -> None:
+        """Run every cell, from the menu, and wait for the last one."""
+        for word in ("Run", "Run All Cells"):
+            self._wait(lambda _: self._items(word))[0].click()
+        self._wait(lambda _: not any("[*]" in cell.text for cell in self._cells()), seconds=2 * SECONDS)
+        self._wait(lambda _: self._find_all(".jp-Notebook-ExecutionIndicator[data-status='idle']"), seconds=2 * SECONDS)
+
+    def errors(self) -> list[str]:
+        """The text of every error output."""
+        return [one.text for one in self._find_all(".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']")]
+
+    def pictures(self) -> list[int]:
+        """The widths of all pictures in outputs, in pixels."""
+        return [one.size["width"] for one in self._find_all(f"{OUTPUT} img")]
+
+    def text(self) -> str:
+        """All that can be read."""
+        return self.browser.find_element(By.CSS_SELECTOR, ".jp-Notebook").text
+
+    def picture(self, name: str) -> None:
+        """Save a screenshot where LLMCOURSE_SCREENSHOTS names a folder; the tests themselves read text."""
+        if os.environ.get("LLMCOURSE_SCREENSHOTS"):
+            self.browser.save_screenshot(str(Path(os.environ["LLMCOURSE_SCREENSHOTS"]) / f"{name}.png"))
+
+    def _wait(self, condition, seconds: float = SECONDS):
+        return WebDriverWait(self.browser, seconds, ignored_exceptions=STILL_DRAWING).until(condition)
+
+    def _find_all(self, selector: str) -> list:
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def _cells(self) -> list:
+        return self._find_all(CELL)
+
+    def _items(self, word: str) -> list:
+        labels = self._find_all(".lm-MenuBar-itemLabel, .lm-Menu-itemLabel")
+        return [one for one in labels if one.text.strip() == word]
+
+    def _cell(self, beginning: str):
+        return next(cell for cell in self._cells() if beginning in cell.find_element(By.CSS_SELECTOR, EDITOR).text)
+
+    def _output(self, beginning: str) -> str:
+        return "\n".join(one.text for one in self._cell(beginning).find_elements(By.CSS_SELECTOR, OUTPUT))
+
+    def _prompt(self, beginning: str) -> str:
+        return self._cell(beginning).find_element(By.CSS_SELECTOR, ".jp-InputPrompt").text
+
+    def _click(self, cell) -> None:
+        editor = cell.find_element(By.CSS_SELECTOR, EDITOR)
+        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", editor)
+        editor.click()
+
+    def _keys(self, *keys: str) -> None:
+        ActionChains(self.browser).key_down(keys[0]).send_keys(keys[1]).key_up(keys[0]).perform()
+
