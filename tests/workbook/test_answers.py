@@ -154,3 +154,9 @@ def test_odd_cells_are_passed_over_and_format_three_is_read(tmp_path):
     notebook = read_notebook(file)
     assert [cell.source for cell in notebook.cells] == ["a = 1\nb = 2", ""]
     assert notebook.lesson == "01"
+
+
+def test_calls_of_the_course_in_a_learners_own_cells_are_left_out(lab, tmp_path):
+    source = TWICE + "\ncheck('90.twice', twice=1 / 0)\nhint(1 / 0)\nworkbook.predict(1 / 0)"
+    answers = load(mangled(lab, tmp_path, lambda cells, nb: cells.append(code(source))), lab)
+    assert not answers.problems and answers.objects["twice"]([3]) == [6]
