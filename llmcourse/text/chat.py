@@ -62,15 +62,17 @@ class ChatTemplate:
     """
 
     def __init__(self, template: str, specials: Sequence[AddedToken], variables: Mapping[str, str]):
-        self._special_text = any_of(token.content for token in specials)
-        stand_ins = {token.content: chr(FIRST_STAND_IN + i) for i, token in enumerate(specials)}
+        by_content = {token.content: token for token in specials}
+        self._special_text = any_of(by_content)
+        used = {found for source in (template, *variables.values()) for found in self._special_text.findall(source)}
+        stand_ins = {content: chr(FIRST_STAND_IN + i) for i, content in enumerate(sorted(used))}
 
         def disguised(source: str) -> str:
             return self._special_text.sub(lambda match: stand_ins[match.group()], source)
 
         self._template = disguised(template)
         self._variables = {name: disguised(value) for name, value in variables.items()}
-        self._cutter = Cutter({stand_ins[token.content]: token for token in specials})
+        self._cutter = Cutter({stand_in: by_content[content] for content, stand_in in stand_ins.items()})
 
     def parts(self, messages: Sequence[Mapping[str, Any]], **variables: Any) -> Iterator[str | int]:
         """The chat as ordinary text and, between, the ids of the special tokens that the template wrote.

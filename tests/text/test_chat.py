@@ -190,6 +190,15 @@ def test_a_template_that_builds_its_special_tokens_from_roles_is_refused(tmp_pat
         Tokenizer.from_folder(folder).chat([{"role": "end", "content": "a"}])
 
 
+def test_thousands_of_special_tokens_leave_every_character_to_the_messages(tmp_path):
+    theirs = gpt2_like()
+    theirs.add_special_tokens([f"<|{i}|>" for i in range(3000)])
+    tokenizer = Tokenizer.from_folder(save(theirs, tmp_path, "<|0|>{{ messages[0].content }}<|2999|>"))
+    content = "\ue000\ue100 <|2500|>"
+    assert tokenizer.chat([{"role": "user", "content": content}]) == [
+        tokenizer.special["<|0|>"], *tokenizer.encode(content), tokenizer.special["<|2999|>"]]
+
+
 def test_a_model_without_a_template_says_so(tmp_path):
     with pytest.raises(ChatTemplateError, match="no chat template"):
         Tokenizer.from_folder(save(gpt2_like(), tmp_path)).chat([USER])
