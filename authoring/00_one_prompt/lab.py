@@ -98,7 +98,8 @@ def real_next_logits(ids: list[int]) -> list[float]:
 prompt = [{"role": "user", "content": "Name three colours."}]
 mine = []
 with your_code():
-    mine = generate_loop(real_next_logits, tokenizer.chat(prompt), max_new=24, stop_ids=set(tokenizer.eos_ids))
+    ids, stop_ids = tokenizer.chat(prompt), set(tokenizer.eos_ids)
+    mine = generate_loop(real_next_logits, ids, max_new=24, stop_ids=stop_ids)
     print(tokenizer.decode(mine))
 
 # %% [markdown]
@@ -115,10 +116,12 @@ print("the same ids as yours:", mine == reference.output_ids)
 
 # %%
 if mine:
-    display(plots.waits(tokenizer.tokens(mine), times, "Your loop: every token reads the whole text again"))
+    title = "Your loop: every token reads the whole text again"
+    display(plots.waits(tokenizer.tokens(mine), times, title))
 
 # %%
-plots.waits(tokenizer.tokens(reference.output_ids), [reference.ttft_s, *reference.itl_s], "The engine: only the first token does")
+waits = [reference.ttft_s, *reference.itl_s]
+plots.waits(tokenizer.tokens(reference.output_ids), waits, "The engine: only the first token does")
 
 # %% [markdown]
 # Your loop pays the price of the first token at every token, because `next_logits` reads the whole text anew each time. The

@@ -35,7 +35,8 @@ model
 # where it computes. It is small enough for a laptop, and built like the large ones. Ask it something.
 
 # %%
-for token in engine.stream([{"role": "user", "content": "What is the capital of France?"}], temperature=0, max_tokens=30):
+question = [{"role": "user", "content": "What is the capital of France?"}]
+for token in engine.stream(question, temperature=0, max_tokens=30):
     print(token.text, end="", flush=True)
 
 # %% [markdown]
@@ -110,13 +111,16 @@ plots.next_token(tokenizer.tokens(best.indices.tolist()), best.values.tolist())
 # %%
 # NBVAL_CHECK_OUTPUT
 text = list(ids)
-for turn in range(6):
+for turn in range(5):
     scores = model(text)[-1]
     text.append(scores.argmax().item())
     print(repr(tokenizer.decode(text)))
 
 # %% [markdown]
 # You have just seen a language model write. Always taking the best score is called *greedy*; lesson 05 brings in dice.
+#
+# Notice that it does not stop after the answer. Nothing in the loop says that a text is over, unless the model says so itself:
+# models that were trained to chat have a special token for "I am done". You will meet it in a moment.
 #
 # The next picture keeps the runners-up too: in each column stand the five tokens that the model found likeliest at that step,
 # the darker the likelier. Watch how its certainty comes and goes.
@@ -125,14 +129,17 @@ for turn in range(6):
 def candidates(prompt, steps=8):
     """The five likeliest tokens at each step of a greedy answer."""
     result = engine.generate(prompt, temperature=0, max_tokens=steps, logprobs=5)
-    return plots.candidates([[(tokenizer.tokens([token])[0], exp(logprob)) for token, logprob in step.top]
-                             for step in result.logprobs])
+    return plots.candidates([
+        [(tokenizer.tokens([token])[0], exp(logprob)) for token, logprob in step.top]
+        for step in result.logprobs
+    ])
 
 
 candidates(prompt)
 
 # %% [markdown]
-# Play: type the beginning of a sentence, and see what the model considers. Try "The capital of Italy is", or "Once upon a".
+# Play: type the beginning of a sentence, and see what the model considers. Try "The capital of Italy is", and then "Two plus two
+# equals". A row of scores is not knowledge: a small model is often wrong, and you can see how sure it was.
 
 # %%
 explore(candidates, prompt="Once upon a", steps=(2, 10, 8))
@@ -145,8 +152,9 @@ explore(candidates, prompt="Once upon a", steps=(2, 10, 8))
 watch_tokens(engine, "What is the capital of France?")
 
 # %% [markdown]
-# **This is the picture to keep.** The first bar is the TTFT, and it towers over the ITLs. Type prompts of your own into the
-# box above, a short one and a very long one (paste a page from somewhere), and compare.
+# **This is the picture to keep.** The first bar is the TTFT; the others are the ITLs, much alike and shorter. (The last box,
+# `<|im_end|>`, is the special token: the model says that it is done, and the loop ends.) Type prompts of your own into the box
+# above, a short one and a very long one (paste a page from somewhere), and compare.
 #
 # Why is the first token slow? Before it can come, the model must read the *whole prompt*, all its tokens in one step. This
 # part of the work is called **prefill**. Each later token needs one more step, over just one token: **decode**. (How the
@@ -162,19 +170,20 @@ watch_tokens(engine, "What is the capital of France?")
 predict("TTFT ÷ ITL at 400 tokens", 10, "×")
 
 # %%
-story = "The train from the coast was late again, and nobody on the platform seemed to mind. " * 30
-long_prompt = tokenizer.encode(story)[:400]
+sentence = "The train from the coast was late again, and nobody on the platform seemed to mind. "
+long_prompt = tokenizer.encode(sentence * 30)[:400]
 result = engine.generate(long_prompt, temperature=0, max_tokens=17, ignore_eos=True)
 itl = sorted(result.itl_s)[len(result.itl_s) // 2]
-print(f"prompt {len(result.prompt_ids)} tokens   TTFT {1000 * result.ttft_s:.0f} ms   ITL {1000 * itl:.0f} ms (median)")
+print(f"TTFT {1000 * result.ttft_s:.0f} ms, median ITL {1000 * itl:.0f} ms")
 measured("TTFT ÷ ITL at 400 tokens", result.ttft_s / itl)
 
 # %%
-plots.waits(tokenizer.tokens(result.output_ids), [result.ttft_s, *result.itl_s], "A prompt of 400 tokens")
+waits = [result.ttft_s, *result.itl_s]
+plots.waits(tokenizer.tokens(result.output_ids), waits, "After a prompt of 400 tokens")
 
 # %% [markdown]
-# Two surprises are in that number. The first token waited for *all* 400 tokens of the prompt, and yet it took far less than
-# 400 times an ITL: reading many tokens at once is much cheaper, token by token, than writing them one at a time.
+# Look at it from the other side. The first token waited for *all* 400 tokens of the prompt, and yet it took far less than 400
+# times an ITL. Reading many tokens at once is much cheaper, token by token, than writing them one at a time.
 
 # %%
 per_prompt_token = result.ttft_s / len(result.prompt_ids)
@@ -192,7 +201,8 @@ print(f"decode:  {1000 * itl:5.2f} ms for each new token, {itl / per_prompt_toke
 # %%
 ratio = result.ttft_s / result.itl_s[0]
 verdict = "holds" if ratio > 2 else "does not hold here"
-print(f"C10, the second token comes much faster than the first: {ratio:.0f} times faster after 400 tokens: {verdict}")
+print(f"C10: the second token comes much faster than the first: {verdict}.")
+print(f"     After a prompt of 400 tokens it came {ratio:.0f} times faster.")
 
 # %% [markdown]
 # ## What you can now do
