@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Optional
 
 import typer
@@ -35,3 +36,13 @@ CacheName = Annotated[
     typer.Option("--cache", help="contiguous, or none: compute every token anew in every step.", rich_help_panel=MODEL),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=OUTPUT)]
+
+
+def with_folder(args: list[str]) -> list[str]:
+    """`--mine` may stand alone or before a folder: give it the folder if the next word is one, else an empty value."""
+    given = list(args)
+    for i, word in enumerate(given):
+        if word == "--mine":
+            folder = given[i + 1] if i + 1 < len(given) and os.path.exists(given[i + 1]) else ""
+            return [*given[:i], f"--mine={folder}", *given[i + 1 + bool(folder) :]]
+    return given
