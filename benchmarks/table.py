@@ -97,4 +97,4 @@ def seconds_table(title: str, result: dict) -> str:
 def where(result: dict) -> str:
     """The machine and the day, in a few words."""
     machine = result["machine"]
-    return f"{machine['cpu']}, {machine['cpu_count']} CPUs, torch {machine['torch']}, {result['date'][:10]}"
+    return f"{machine['cpu']}, {machine['cores']} cores, torch {machine['torch']}, {result['date'][:10]}"

@@ -19,7 +19,7 @@ def arguments(description: str) -> argparse.Namespace:
     """MODEL, dtype and threads, the same for every worker."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("model")
-    parser.add_argument("dtype", choices=["float32", "bfloat16"])
+    parser.add_argument("dtype", help="float32, bfloat16, or a label where the file decides")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--mode", default="")
     return parser.parse_args()

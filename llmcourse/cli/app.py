@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
 
-from llmcourse.cli import bench, download, generate, tokenize, version
+from llmcourse.cli import bench, doctor, download, generate, tokenize, version
+from llmcourse.cli.options import with_folder
 from llmcourse.errors import CourseError
+from llmcourse.grade import commands as grading
+from llmcourse.workbook import commands as studying
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 _UsageError = typer.BadParameter.__base__  # click's; newer versions of typer carry their own copy of click
-_COURSE = ("llmcourse.workbook.commands", "llmcourse.grade.commands")
 
 
 class CourseGroup(TyperGroup):
@@ -84,20 +84,14 @@ def root(
 app.command("generate", rich_help_panel="Run a model")(generate.generate)
 app.command("tokenize", rich_help_panel="Run a model")(tokenize.tokenize)
 app.command("bench", rich_help_panel="Measure")(bench.bench)
+app.command("doctor", rich_help_panel="Set up")(doctor.doctor)
 app.command("download", rich_help_panel="Set up")(download.download)
 app.command("version", rich_help_panel="Set up")(version.version)
 
 
-def mount(target: typer.Typer, module: str) -> None:
-    """Put the commands of `module.app` beside the target's own (every version of typer can do it this way)."""
-    part = importlib.import_module(module).app
-    target.registered_commands.extend(part.registered_commands)
-    target.registered_groups.extend(part.registered_groups)
-
-
-for _module in _COURSE:
-    if find_spec(_module.rpartition(".")[0]) and find_spec(_module):
-        mount(app, _module)
+for _part in (studying.app, grading.app):  # their commands stand beside ours; every version of typer can do it this way
+    app.registered_commands.extend(_part.registered_commands)
+    app.registered_groups.extend(_part.registered_groups)
 
 
 def with_folder(args: list[str]) -> list[str]:

@@ -8,10 +8,10 @@ import pytest
 import typer
 
 import llmcourse
-from llmcourse.cli.app import CourseGroup, app, mount
+from llmcourse.cli.app import CourseGroup, app, with_folder
 from llmcourse.errors import CourseError
 
-OURS = ("generate", "tokenize", "bench", "download")
+OURS = ("generate", "tokenize", "bench", "doctor", "download")
 
 
 def app_with(command) -> typer.Typer:
@@ -46,7 +46,7 @@ def test_the_help_imports_nothing_heavy(start):
 def test_the_help_names_every_command_of_this_floor(run):
     ran = run("--help")
     assert ran.code == 0
-    assert all(f" {name} " in ran.out for name in (*OURS, "doctor", "version"))
+    assert all(f" {name} " in ran.out for name in (*OURS, "version"))
 
 
 def test_no_command_at_all_shows_the_help(run):
@@ -128,17 +128,21 @@ def test_what_ends_a_command_early_gives_its_exit_code(capsys, error, code, said
     assert (ended.value.code, capsys.readouterr().err) == (code, said)
 
 
-def test_mount_puts_commands_beside_the_others(monkeypatch, capsys):
-    part = typer.Typer()
-    part.command("dance")(lambda: typer.echo("dancing"))
-    monkeypatch.setitem(sys.modules, "part_of_a_course", type(sys)("part_of_a_course"))
-    sys.modules["part_of_a_course"].app = part
-    program = app_with(lambda: None)
-    mount(program, "part_of_a_course")
-    with pytest.raises(SystemExit) as ended:
-        program(["dance"])
-    assert (ended.value.code, capsys.readouterr().out) == (0, "dancing\n")
-
-
 def test_the_course_commands_are_mounted():
-    assert {"open", "reset", "check", "progress", "hint", "author"} <= set(typer.main.get_command(app).commands)
+    assert {"open", "reset", "check", "progress", "hint", "author", "grade"} <= set(typer.main.get_command(app).commands)
+
+
+@pytest.mark.parametrize(
+    "typed, read",
+    [
+        (["generate", "Hi", "--mine"], ["generate", "Hi", "--mine="]),
+        (["generate", "--mine", "Hi"], ["generate", "--mine=", "Hi"]),
+        (["generate", "--mine", "labs", "Hi"], ["generate", "--mine=labs", "Hi"]),
+        (["generate", "Hi", "--mine=labs"], ["generate", "Hi", "--mine=labs"]),
+        (["generate", "Hi"], ["generate", "Hi"]),
+    ],
+)
+def test_mine_takes_the_next_word_only_if_it_is_a_folder(monkeypatch, tmp_path, typed, read):
+    (tmp_path / "labs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert with_folder(typed) == read
