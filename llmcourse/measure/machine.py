@@ -47,8 +47,9 @@ def memory_bandwidth(device: str | torch.device = "cpu") -> float:
 def peak_flops(dtype: str | torch.dtype = "float32", device: str | torch.device = "cpu") -> float:
     """Floating point operations per second of `device` in matrix products of `dtype`: the ceiling of prefill.
 
-    Method: a square product of n rows is 2n³ operations; n is doubled from 256 until one takes 8 ms; the median of
-    passes for half a second. Float32 on CUDA follows torch's own setting for TF32 (off unless somebody turned it on).
+    Method: a square product of n rows is 2n³ operations; n is doubled from 256 until the fastest of three takes 8 ms;
+    then passes for half a second, of which the fastest counts: what another program takes away is not the machine's
+    peak. Float32 on CUDA follows torch's own setting for TF32 (off unless somebody turned it on).
     Raises DeviceUnavailable when the device or its products of that dtype do not exist.
     """
     import torch
@@ -59,14 +60,14 @@ def peak_flops(dtype: str | torch.dtype = "float32", device: str | torch.device 
         make = partial(torch.randn, n, n, device=device)  # not ones: a card computes simple numbers at higher clocks
         a, b = (_allocate(make, device, n * n * 4).to(number) for _ in range(2))
         try:
-            one = median(_times(lambda: torch.mm(a, b), a.device, 1))
+            one = min(_times(lambda: torch.mm(a, b), a.device, 3))
         except (RuntimeError, NotImplementedError) as error:
             raise DeviceUnavailable(f"no matrix products of {dtype} on {device}: {error}") from error
         if one >= _LONG_ENOUGH_S or n >= _LARGEST:
             break
         n *= 2
-    passes = max(3, int(_BUDGET_S / max(one, 1e-6)))
-    return 2 * n**3 / median(_times(lambda: torch.mm(a, b), a.device, min(passes, 50)))
+    passes = min(50, max(3, int(_BUDGET_S / one)))
+    return 2 * n**3 / min(one, *_times(lambda: torch.mm(a, b), a.device, passes))
 
 
 def native_bfloat16(device: str | torch.device = "cpu") -> bool | None:
