@@ -56,7 +56,7 @@ class Stop:
 def attend(workers, payload: dict, probes: list[Probe], stopped: Callable[[], bool] = lambda: False) -> Attended:
     """Run these probes on one submission, in as many workers as it takes.
 
-    workers: a ForkServer or a Spawner. payload: pieces, file, private, seed, time_factor, given (see worker.py).
+    workers: a ForkServer or a Spawner. payload: pieces, file, private, seed, time_factor, calls (see worker.py).
     stopped: asked before each new worker; True ends all with "not run".
     After three hangs or deaths in one exercise the rest of it is not run.
     """

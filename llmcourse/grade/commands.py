@@ -63,15 +63,15 @@ class _Bar:
     """A progress bar on stderr, where that is a terminal."""
 
     def __enter__(self) -> _Bar:
-        self.bar = None
+        self.bar, self.what = None, ""
         return self
 
     def show(self, what: str, n_done: int, n_all: int) -> None:
         from tqdm import tqdm
 
-        if self.bar is None or self.bar.desc.rstrip(": ") != what:
+        if self.what != what:
             self.__exit__()
-            self.bar = tqdm(total=n_all, desc=what, unit=" submissions", disable=None)
+            self.what, self.bar = what, tqdm(total=n_all, desc=what, unit=" submissions", disable=None)
         self.bar.update(n_done - self.bar.n)
 
     def __exit__(self, *error) -> None:

@@ -64,8 +64,8 @@ class Desk:
 
     @cached_property
     def secrets(self) -> tuple[str, ...]:
-        """Modules that no answer may see."""
-        return tuple(module for _, module in secret_code(self.lesson))
+        """Modules that no answer may see, less those of which workers have a stand-in."""
+        return tuple(module for _, module in secret_code(self.lesson) if module not in self.reference.modules)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -83,7 +83,7 @@ class Desk:
         """Where job number `slot` gets its workers from; to be closed. Raises CourseError when there can be none."""
         place = self.place
         kit = {"root": str(place.course.root), "lesson": self.name, "given": self.reference.lessons,
-               "preload": self.reference.preload}
+               "modules": self.reference.modules, "preload": self.reference.preload}
         size = sum(len(json.dumps(outcome)) for outcome in self.reference.outcomes.values())
         workplace = Workplace(place.course.root, place.cache, kit, self.secrets, MAX_BYTES + 2 * size)
         if not (warm and can_fork()):
@@ -104,7 +104,7 @@ class Desk:
         """One submission's result (see results.graded). Raises CourseError when the grader itself fails."""
         own = [probe for probe in self.lesson.probes if probe.id not in self._private_ids]
         payload = {"file": name, "pieces": read.pieces, "private": "", "seed": self.place.seed,
-                   "time_factor": self.place.time_factor, "given": self.reference.given}
+                   "time_factor": self.place.time_factor, "calls": self.reference.calls}
         attended = attend(workers, payload, own, stopped)
         if self.private:  # in workers of their own, so that no message of a visible probe can tell of them
             private = [probe for probe in self.lesson.probes if probe.id in self._private_ids]

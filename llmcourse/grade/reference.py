@@ -16,27 +16,31 @@ from llmcourse import checks, given
 from llmcourse.checks import Answer, Lesson, load_wrong
 from llmcourse.checks.run import run_probe
 from llmcourse.errors import CourseError
-from llmcourse.workbook.course import Course
+from llmcourse.workbook.course import PACKAGE, Course
 
 from .link import run_trusted
 from .replay import Recorder
+from .view import secret_code
 
 WRONG_TIME_FACTOR = 0.4
 _PRELOADED = ("numpy", "torch")
+_PROBE_MODULES = (f"{PACKAGE.name}.checks.", f"{PACKAGE.name}_probes_")
 
 
 @dataclass(frozen=True)
 class Reference:
-    """outcomes: of the solutions, by probe id; given: each probe's recorded given pieces.
+    """outcomes: of the solutions, by probe id; calls: what each probe called of the reference (see replay).
 
     wrong: for each exercise, (the sentence about it, its outcomes) of every known wrong answer.
-    lessons: earlier ones whose given pieces are in use; preload: modules worth importing before a fork.
+    lessons: earlier ones whose given pieces are in use; modules: names that the probes took of hidden modules.
+    preload: modules worth importing before a fork.
     """
 
     outcomes: dict[str, dict]
-    given: dict[str, list]
+    calls: dict[str, list]
     wrong: dict[str, list]
     lessons: list[str]
+    modules: dict[str, dict]
     preload: list[str]
 
 
@@ -78,8 +82,8 @@ def _compute(request: dict) -> Reference:
     course, name = Course(Path(request["root"])), request["lesson"]
     loaded = given.answers(name[:2])
     solutions, recorder = given.answer(name[:2]), Recorder()
-    recorder.install(name[:2], loaded.sources, solutions)
-    lesson = graded_lesson(course, name, Path(request["private"]) if request["private"] else None)
+    recorder.install_given(name[:2], {one: loaded.objects[one] for one in loaded.sources})
+    lesson = _recorded_lesson(recorder, course, name, Path(request["private"]) if request["private"] else None)
     outcomes, calls = {}, {}
     for probe in lesson.probes:
         recorder.start()
@@ -89,8 +93,21 @@ def _compute(request: dict) -> Reference:
             raise CourseError(f"the solution of {probe.id} fails: {outcomes[probe.id]}; this is the course's fault, please report it")
     wrong = {exercise: _wrong_outcomes(course, lesson, exercise, request) for exercise in lesson.exercises}
     used = [lab[:2] for lab in course.labs() if lab[:2] < name[:2] and f"llmcourse.given.lesson_{lab[:2]}" in sys.modules]
-    return Reference(outcomes, {one: made for one, made in calls.items() if made}, wrong, used,
+    return Reference(outcomes, {one: made for one, made in calls.items() if made}, wrong, used, recorder.names,
                      [module for module in _PRELOADED if module in sys.modules])
+
+
+def _recorded_lesson(recorder: Recorder, course: Course, name: str, private: Path | None) -> Lesson:
+    """The lab, its probes imported once more with stand-ins for the hidden modules that they use."""
+    before = set(sys.modules)
+    lesson = graded_lesson(course, name, private)
+    hidden = {module for _, module in secret_code(lesson) if module.startswith(f"{PACKAGE.name}.") and module in sys.modules}
+    if not hidden:
+        return lesson
+    recorder.install_modules(sorted(hidden))
+    for module in [one for one in sys.modules if one not in before and one.startswith(_PROBE_MODULES)]:
+        del sys.modules[module]
+    return graded_lesson(course, name, private)
 
 
 def _wrong_outcomes(course: Course, lesson: Lesson, exercise: str, request: dict) -> list:

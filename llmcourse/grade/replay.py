@@ -1,15 +1,18 @@
-"""`llmcourse.given` while a lab is graded: the lab's own pieces are recorded beside the solutions, replayed in a worker.
+"""Reference code that probes use, while a lab is graded: recorded beside the solutions, replayed in a worker.
 
-A probe may take a piece of its own lab to prepare an input (`given.train_bpe(...)` for a probe of `encode`). A worker must
-not have that piece, which is another exercise's answer; it gets the results that the piece gave to the same probe.
+A probe may prepare an input with a piece of its own lab (`given.train_bpe(...)` for a probe of `encode`), or with a module
+that its answers may not call. A worker must have neither, for either is another exercise's answer; it gets the results that
+the reference got in the same probe. So only plain data can be prepared in this way.
 """
 
 from __future__ import annotations
 
 import base64
 import copy
+import importlib
+import sys
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import FunctionType, ModuleType
 
 import llmcourse.given
 from llmcourse.checks.codec import encode
@@ -17,29 +20,46 @@ from llmcourse.errors import AuthoringError
 
 
 class Recorder:
-    """Calls of the lab's own given pieces, with their results, since the last `start`."""
+    """Calls of reference code since the last `start`, as [name, encoded result].
+
+    names: what the probes took, by module and name: a constant's encoded value, or None for what is called.
+    """
 
     def __init__(self):
         self.calls: list[list] = []
+        self.names: dict[str, dict[str, object]] = {}
 
     def start(self) -> None:
-        """Forget what was recorded."""
+        """Forget the calls."""
         self.calls = []
 
-    def call(self, name: str, arguments: tuple, named: dict) -> object:
-        """Call the piece; the probe and the record get copies of their own."""
-        value = getattr(self.pieces, name)(*arguments, **named)
-        encoded = encode(value)
-        if not is_plain(encoded):
-            raise AuthoringError(f"a probe calls given.{name}, which returns {type(value).__name__}; a graded submission can "
-                                 "only be given plain data: build the input in another way")
-        self.calls.append([name, encoded])
-        return copy.deepcopy(value)
+    def install_given(self, lesson: str, pieces: dict[str, object]) -> None:
+        """Let `llmcourse.given` have these pieces of the lab itself, recorded."""
+        for name, real in pieces.items():
+            setattr(llmcourse.given, name, _piece(f"llmcourse.given.lesson_{lesson}", name, self._recorded(name, real)))
 
-    def install(self, lesson: str, names: Iterable[str], pieces: object) -> None:
-        """Put recorded pieces into `llmcourse.given`; `pieces` has the real ones as attributes."""
-        self.pieces = pieces
-        install(lesson, names, self.call)
+    def install_modules(self, names: Iterable[str]) -> None:
+        """Put a recorded stand-in before each of these modules: who imports it from now on gets that."""
+        for name in names:
+            real = importlib.import_module(name)
+            self.names[name] = {}
+            _put(name, _StandIn(name, lambda attribute, real=real: self._taken(real, attribute)))
+
+    def _taken(self, real: ModuleType, attribute: str) -> object:
+        value = getattr(real, attribute)
+        if callable(value):
+            self.names[real.__name__][attribute] = None
+            return _piece(real.__name__, attribute, self._recorded(attribute, value))
+        self.names[real.__name__][attribute] = _plain(encode(value), f"{real.__name__}.{attribute}")
+        return value
+
+    def _recorded(self, name: str, real: Callable) -> Callable:
+        def call(arguments: tuple, named: dict) -> object:
+            value = real(*arguments, **named)
+            self.calls.append([name, _plain(encode(value), name)])
+            return copy.deepcopy(value)
+
+        return call
 
 
 class Player:
@@ -52,29 +72,66 @@ class Player:
         """Go on with another probe's record."""
         self.calls = list(calls)
 
-    def call(self, name: str, arguments: tuple, named: dict) -> object:
-        """The next result; ImportError when the reference made no such call at this point."""
-        if not self.calls or self.calls[0][0] != name:
-            raise ImportError(f"llmcourse.given.{name} is an exercise of this lab: write it yourself")
-        return decode(self.calls.pop(0)[1])
+    def install_given(self, lesson: str, names: Iterable[str]) -> None:
+        """Let `llmcourse.given` have these pieces of the lab itself, replayed."""
+        for name in names:
+            setattr(llmcourse.given, name, _piece(f"llmcourse.given.lesson_{lesson}", name, self._replayed(name)))
 
-    def install(self, lesson: str, names: Iterable[str]) -> None:
-        """Put replayed pieces into `llmcourse.given`."""
-        install(lesson, names, self.call)
+    def install_modules(self, names: dict[str, dict[str, object]]) -> None:
+        """Put a stand-in with a recorder's names before each of these modules, which are never imported themselves."""
+        for module, known in names.items():
+            pieces = {name: _piece(module, name, self._replayed(name)) if value is None else decode(value)
+                      for name, value in known.items()}
+            importlib.import_module(module.rpartition(".")[0])
+            _put(module, _StandIn(module, pieces.__getitem__))
+
+    def _replayed(self, name: str) -> Callable:
+        def call(arguments: tuple, named: dict) -> object:
+            if not self.calls or self.calls[0][0] != name:
+                raise ImportError(f"{name} is the course's own, and hidden while this lab is graded: write it yourself")
+            return decode(self.calls.pop(0)[1])
+
+        return call
 
 
-def install(lesson: str, names: Iterable[str], call: Callable) -> None:
-    """Let `llmcourse.given` have these names, each going to call(name, args, kwargs).
+class _StandIn(ModuleType):
+    """A module whose public names come from a function; a name that it does not know is missing."""
 
-    Their frames belong to the module of this lesson's given pieces, so what an exercise forbids is noticed as ever.
-    """
-    for name in names:
-        space = {"__name__": f"llmcourse.given.lesson_{lesson}", "call": call, "name": name}
-        setattr(llmcourse.given, name, FunctionType(_piece.__code__, space, name))
+    def __init__(self, name: str, take: Callable[[str], object]):
+        super().__init__(name)
+        self._take = take
+
+    def __getattr__(self, attribute: str) -> object:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        try:
+            return self._take(attribute)
+        except KeyError:
+            raise AttributeError(f"{self.__name__}.{attribute} is hidden while this lab is graded") from None
 
 
-def _piece(*arguments, **named):
-    return call(name, arguments, named)  # noqa: F821  (both names are in the namespace that `install` gives it)
+def _put(name: str, stand_in: ModuleType) -> None:
+    """Make a module the one that imports find."""
+    sys.modules[name] = stand_in
+    owner, _, last = name.rpartition(".")
+    setattr(sys.modules[owner], last, stand_in)
+
+
+def _piece(module: str, name: str, call: Callable) -> FunctionType:
+    """A function that goes to call(args, kwargs); its frames belong to `module`, so that a forbidden call is noticed."""
+    return FunctionType(_template.__code__, {"__name__": module, "call": call}, name)
+
+
+def _template(*arguments, **named):
+    return call(arguments, named)  # noqa: F821  (the name is in the namespace that `_piece` gives it)
+
+
+def _plain(encoded: object, name: str) -> object:
+    """The encoded value, if nothing of it was lost; raises AuthoringError otherwise."""
+    if not is_plain(encoded):
+        raise AuthoringError(f"a probe uses {name}, which gives more than plain data; an answer that is graded must not have the "
+                             "code behind it: prepare the input in another way")
+    return encoded
 
 
 def is_plain(encoded: object) -> bool:

@@ -39,14 +39,15 @@ class Kit:
     def load(config: dict) -> Kit:
         """Import the lab's probes and what its import cells import, with replayed given pieces of its own.
 
-        config: root (of the course), lesson (its full name), given (lessons whose given pieces are in use), preload
-        (modules).
+        config: root (of the course), lesson (its full name), given (lessons whose given pieces are in use), modules (see
+        replay), preload (modules).
         """
         course, name, player = Course(Path(config["root"])), config["lesson"], Player()
         for number in config["given"]:
             given.answers(number)
         lab = read_notebook(course.exercise(name))
-        player.install(name[:2], [one["name"] for one in lab.metadata["exercises"]])
+        player.install_given(name[:2], [one["name"] for one in lab.metadata["exercises"]])
+        player.install_modules(config["modules"])
         for module in config["preload"]:
             __import__(module)
         execute(Piece("imports", cell.source, 0) for cell in lab.cells if cell.role == "imports")
@@ -62,7 +63,7 @@ class Kit:
         answer = Answer({name: answers.objects[name] for name in lesson.exercises if name in answers.objects})
         probes = {probe.id: probe for probe in lesson.probes}
         for one in wanted["probes"]:
-            self.player.start(wanted["given"].get(one, []))
+            self.player.start(wanted["calls"].get(one, []))
             started = time.perf_counter()
             outcome = self._run(lesson, probes[one], answer, wanted)
             send({"probe": one, "outcome": outcome, "seconds": time.perf_counter() - started})

@@ -1,0 +1,2 @@
+# {"full": "all", "status": "ok"}
+# %% correct="all" imports="no"

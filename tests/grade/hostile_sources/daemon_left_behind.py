@@ -1,0 +1,12 @@
+# {"full": "all", "status": "ok"}
+# %% correct="all"
+# %%
+import os
+import time
+
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        while True:
+            time.sleep(0.1)
+    os._exit(0)

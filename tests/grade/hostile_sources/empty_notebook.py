@@ -1,0 +1,1 @@
+# {"full": "none", "status": "problems", "reason": "the notebook has no code"}
