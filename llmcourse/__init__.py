@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
+
+# PyTorch's threads meet some hundred times per token, and by default those that wait spin. Beside any other busy program
+# (a browser, a second notebook) they then take each other's processor: decode was seen up to a hundred times slower.
+# Waiting threads that sleep cost little. The setting counts when it stands before torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 __version__ = "0.1.0"
 
