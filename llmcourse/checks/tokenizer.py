@@ -100,7 +100,7 @@ def ties_go_by_id(answer, rng):
 
 @probe("train_bpe", hidden=True, hint="Fewer than 256 tokens cannot hold the bytes: raise ValueError.")
 def too_few_tokens(answer, rng):
-    return raises(ValueError, answer.train_bpe, "some text", rng.integers(1, 256))
+    return [raises(ValueError, answer.train_bpe, "some text", rng.integers(1, 256)), answer.train_bpe("abab", 257)]
 
 @probe("train_bpe", hidden=True, points=2, hint="Many merges in a row must stay right: counts, ties and ids together.")
 def a_longer_training(answer, rng):
@@ -181,12 +181,12 @@ def nothing_to_decode(answer, rng):
 def what_went_in_comes_out(answer, rng):
     text = rng.text(80)
     vocab = with_ids(rng)
-    return answer.decode([vocab[bytes([byte])] for byte in text.encode()], vocab) == text
+    return answer.decode([vocab[bytes([byte])] for byte in text.encode()], vocab)
 
 @probe("decode", hidden=True, hint="An id that is not in vocab is an error of the caller: let the KeyError out, do not skip the id.")
 def unknown_id(answer, rng):
     vocab = {b"a": 3, b"b": 5}
-    return raises(KeyError, answer.decode, [3, rng.integers(6, 99), 5], vocab)
+    return [raises(KeyError, answer.decode, [3, rng.integers(6, 99), 5], vocab), answer.decode([3, 5], vocab)]
 
 @probe("StreamDecoder", points=2, hint="Bytes of an unfinished character wait: push returns \"\" until its last byte has come.")
 def half_a_character_waits(answer, rng):
