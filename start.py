@@ -246,8 +246,8 @@ def explain_os_error(problem):
 
 
 def fetch(what):
-    """Have `llmcourse download WHAT` put it into the user's cache (quick when it is there)."""
-    if subprocess.call([str(program("llmcourse")), "download", what], stdout=sys.stderr) != 0:
+    """Have `llmcourse download WHAT` put it into the user's cache (quick and silent when it is there)."""
+    if subprocess.call([str(program("llmcourse")), "download", what], stdout=subprocess.DEVNULL) != 0:
         way = f"python3 start.py run download {what} --from FILE"
         raise SetupFailed(f"could not fetch {what}; with a file that was fetched elsewhere: {way}")
 

@@ -265,7 +265,8 @@ TINY = """
 import os, sys
 def main():
     if sys.argv[1] == "download":
-        print("fetched", sys.argv[2])
+        print("where it is now")
+        print("fetched", sys.argv[2], file=sys.stderr)
         return 0
     print(sys.stdin.read() + os.getcwd())
     return 7
