@@ -201,13 +201,13 @@ check("01.encode", encode=encode)
 
 # %% ex="decode"
 def decode(ids: list[int], vocab: dict[bytes, int]) -> str:
-    """The text of some ids.
+    r"""The text of some ids.
 
     Args:
         ids: a list [n] of ints, n ≥ 0.
         vocab: the id of each token, from its bytes.
 
-    Returns the text. Bytes that are no valid UTF-8 appear as U+FFFD, the sign \ufffd, as
+    Returns the text. Bytes that are no valid UTF-8 appear as U+FFFD, the sign �, as
     bytes.decode("utf-8", errors="replace") makes it. Raises KeyError for an id that is not in vocab.
 
     Example: with vocab {b"h": 4, b"\xc3": 8, b"\xa9": 1} the ids [4, 8, 1] give "hé": the last two tokens are the two
@@ -230,19 +230,19 @@ check("01.decode", decode=decode)
 
 # %% ex="StreamDecoder"
 class StreamDecoder:
-    """Turns the ids of one answer into text, as they come.
+    r"""Turns the ids of one answer into text, as they come.
 
     Args:
         vocab: the id of each token, from its bytes.
 
     push(id): takes the next id, returns the text that is certain now. Complete characters are shown at once; bytes that may
         still become a character wait for the next token, so the text may be "", or longer than this token's.
-    finish(): returns what still waits when the answer is over: U+FFFD, the sign \ufffd, for an unfinished character, else "".
+    finish(): returns what still waits when the answer is over: U+FFFD, the sign �, for an unfinished character, else "".
 
     Everything returned, joined, is what `decode` gives for all the ids at once. Two decoders know nothing of each other.
 
     Example: with vocab {b"h": 4, b"\xc3": 8, b"\xa9": 1}, push(4) is "h", push(8) is "", push(1) is "é", finish() is "".
-    After push(8) alone, finish() is "\ufffd".
+    After push(8) alone, finish() is "�".
     """
 
     ### BEGIN SOLUTION

@@ -147,21 +147,9 @@ edited("encode", "stumbles_over_missing_bytes", old=" if bytes([byte]) in vocab"
        why="It looks up a byte that vocab has no token for; such bytes are left out.")
 
 
-@wrong("encode", says="repeat until no pair")
-def one_merge_a_piece(text, merges, vocab):
-    """It merges one pair in each piece and then stops; go on until no neighbouring pair is in merges."""
-    from llmcourse.text.bpe import merge_pair
-    from llmcourse.text.pattern import split
-
-    ids = []
-    for piece in split(text):
-        tokens = [bytes([byte]) for byte in piece.encode() if bytes([byte]) in vocab]
-        present = [pair for pair in pairwise(tokens) if pair in merges]
-        if present:
-            first = min(present, key=merges.index)
-            tokens = merge_pair(tokens, first, first[0] + first[1])
-        ids += [vocab[token] for token in tokens]
-    return ids
+edited("encode", "one_merge_a_piece", old="tokens = merge_pair(tokens, first, first[0] + first[1])\n",
+       new="tokens = merge_pair(tokens, first, first[0] + first[1])\n            break\n",
+       says="repeat until no pair", why="It merges one pair in each piece and stops; go on until no neighbouring pair is in merges.")
 
 
 @wrong("encode", says="not the longest")
@@ -182,7 +170,8 @@ def longest_token_first(text, merges, vocab):
 
 # ---- decode ----
 
-edited("decode", "ignores_broken_bytes", old='errors="replace"', new='errors="ignore"',
+edited("decode", "ignores_broken_bytes", old='in ids).decode("utf-8", errors="replace")',
+       new='in ids).decode("utf-8", errors="ignore")',
        says="Bytes that are no UTF-8", why="It leaves broken bytes out; they must show, as U+FFFD.")
 
 
