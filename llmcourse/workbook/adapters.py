@@ -28,7 +28,7 @@ class Stage:
 
 
 def learner_tokenizer(parts: Parts, answers: dict[str, object], use: Use) -> Parts:
-    """`encode` turns every piece of text into ids, `decode` ids into text; special tokens and chats stay the model's."""
+    """`encode` turns text into ids, `decode` ids into text; special tokens and chat templates stay the model's."""
     encode, decode = use("01.encode", answers["encode"]), use("01.decode", answers["decode"])
 
     def wrap(tokenizer):
@@ -41,14 +41,14 @@ def learner_tokenizer(parts: Parts, answers: dict[str, object], use: Use) -> Par
 
 
 class LearnerBPE:
-    """Stands where a `BPE` stands, with the learner's `encode(text, merges, vocab)`."""
+    """Stands where a `BPE` stands, with the learner's `encode(text, merges, vocab)`, which cuts the text itself."""
 
     def __init__(self, bpe, encode: Callable):
         self.vocab, self.merges, self._encode = bpe.vocab, bpe.merges, encode
 
     def encode_pieces(self, pieces: Iterable[str]) -> list[int]:
-        """Ids of pieces of text, one after the other."""
-        return [token for piece in pieces for token in self._encode(piece, self.merges, self.vocab)]
+        """Ids of pieces of text, one after the other: one call for all of them, since a learner's `encode` may be slow."""
+        return self._encode("".join(pieces), self.merges, self.vocab)
 
 
 def learner_stream(parts: Parts, answers: dict[str, object], use: Use) -> Parts:

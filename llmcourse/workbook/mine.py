@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 
-from llmcourse.errors import CourseError, StageFailed
+from llmcourse.errors import CourseError, StageFailed, UnreadableNotebook
 from llmcourse.ops import STAGES, Parts, default_parts
 
 from .adapters import LEARNER_STAGES, Stage
@@ -41,12 +41,12 @@ class Mine:
     `Engine(parts=…)`; `uses()` tells, at any time, what was called how often.
     """
 
-    def __init__(self, base: Parts, labs: dict[str, Checked]):
+    def __init__(self, base: Parts, labs: dict[str, Checked], unreadable: dict[str, str]):
         self._calls: Counter = Counter()
         self._owners: dict[str, tuple[str, str]] = {}
         parts, self._counted = base.counted()
         for stage in LEARNER_STAGES:
-            owner, reason = _standing(stage, labs)
+            owner, reason = _standing(stage, labs, unreadable)
             self._owners[stage.name] = owner, reason
             if owner == YOURS:
                 answers = {name: labs[number].answers.objects[name] for number, name in map(_split, stage.exercises)}
@@ -95,8 +95,13 @@ def load_mine(folder: str | Path | None = None, device_type: str = "cpu") -> Min
         raise CourseError(f"there is no folder {where}; your labs are put there by `llmcourse open NN`")
     ours = course()
     wanted = {number for stage in LEARNER_STAGES for number, _ in map(_split, stage.exercises)}
-    labs = {name[:2]: check_lab(ours, name[:2], where) for name in ours.labs() if name[:2] in wanted}
-    return Mine(default_parts(device_type), labs)
+    labs, unreadable = {}, {}
+    for number in sorted(wanted & {name[:2] for name in ours.labs()}):
+        try:
+            labs[number] = check_lab(ours, number, where)
+        except UnreadableNotebook as error:
+            unreadable[number] = str(error)
+    return Mine(default_parts(device_type), labs, unreadable)
 
 
 def parts(folder: str | Path | None = None) -> Parts:
@@ -123,10 +128,12 @@ def _split(exercise: str) -> tuple[str, str]:
     return number, name
 
 
-def _standing(stage: Stage, labs: dict[str, Checked]) -> tuple[str, str]:
+def _standing(stage: Stage, labs: dict[str, Checked], unreadable: dict[str, str]) -> tuple[str, str]:
     """Whose code a stage gets, and why not the learner's: silent where nothing was written yet."""
     examined: list[Examined] = []
     for number, name in map(_split, stage.exercises):
+        if number in unreadable:
+            return REFERENCE, unreadable[number]
         examined += [one for one in labs[number].exercises if one.exercise == name] if number in labs else []
     if len(examined) < len(stage.exercises) or all(one.unwritten for one in examined):
         return REFERENCE, ""
