@@ -36,6 +36,7 @@ NO_VENV = (
     "this Python has no venv or ensurepip module; on Debian or Ubuntu: "
     f"sudo apt install python3.{sys.version_info[1]}-venv; then start again"
 )
+NO_PERMISSION = f"no permission to write in {ROOT}; put this folder where you may write, and start again"
 NO_NETWORK = (
     "cannot reach the package index: check the network (or the proxy, HTTPS_PROXY) and start again; "
     "docs/install.md says how to install without internet"
@@ -47,6 +48,7 @@ KNOWN_FAILURES = (  # what a program says when it fails, and our line for it; th
     (("NewConnectionError", "NameResolutionError", "TimeoutError", "ProxyError", "SSLError", "ConnectionResetError",
       "IncompleteRead", "onnection broken", "Could not fetch URL"), NO_NETWORK),
     (("No matching distribution found for torch",), NO_TORCH),
+    (("Errno 13", "Permission denied"), NO_PERMISSION),
 )  # fmt: skip
 
 
@@ -241,7 +243,7 @@ def explain_os_error(problem):
     if problem.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
         return DISK_FULL
     if isinstance(problem, PermissionError):
-        return f"no permission to write {problem.filename or ROOT}; put this folder where you may write"
+        return NO_PERMISSION
     return f"{problem}; if that stays, delete {VENV} and start again"
 
 

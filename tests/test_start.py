@@ -151,6 +151,7 @@ def test_a_venv_without_pip_or_of_another_python_is_made_again(start, monkeypatc
         ("ERROR: [WinError 112] There is not enough space on the disk", "is full"),
         (NO_NETWORK_LOG + "OSError: [Errno 28] No space left on device", "is full"),
         ("ERROR: No matching distribution found for torch==2.13.0", "no PyTorch for this machine"),
+        ("ERROR: Could not install packages due to an OSError: [Errno 13] Permission denied", "no permission"),
         ("WARNING: x\nERROR: Cannot install a and b\nhint: y", "failed: ERROR: Cannot install a and b"),
     ],
 )
@@ -191,7 +192,7 @@ def test_too_little_disk_is_told_before_anything_is_made(start, monkeypatch):
     ("problem", "line"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), "is full"),
-        (PermissionError(errno.EACCES, "Permission denied", "here"), "no permission to write here"),
+        (PermissionError(errno.EACCES, "Permission denied", "here"), "no permission to write in"),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "llmcourse"), "and start again"),
     ],
 )
