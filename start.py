@@ -24,7 +24,8 @@ LOG = VENV / "llmcourse-install.log"  # what pip complained about
 OLDEST, NEWEST = (3, 10), (3, 13)
 FIRST_LESSON = Path("notebooks") / "00_one_prompt.ipynb"
 NOTEBOOK_FOLDERS = ("notebooks", "exercises", "solutions")
-NBVAL = "-n 2 --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=120".split()
+SIDE_BY_SIDE = "-n 2 --dist loadfile".split()
+NBVAL = "--nbval-lax --nbval-current-env --nbval-cell-timeout=120".split()
 TEST_DOWNLOADS = ("model", "text", "gpt2-vocab")
 NEEDED_GB = 2.5  # without CUDA
 
@@ -108,11 +109,15 @@ def test(arguments):
     for what in TEST_DOWNLOADS:
         fetch(what)
     pytest = [program("python"), "-m", "pytest"]
-    code = call([*pytest, *(arguments or ["tests"])], cwd=str(ROOT))
+    if arguments:
+        return call([*pytest, *arguments], cwd=str(ROOT))
+    threads = str(max(1, (os.cpu_count() or 2) // 2))  # two runs side by side share the processor
+    options = {"cwd": str(ROOT), "env": dict(os.environ, OMP_NUM_THREADS=threads)}
+    code = call([*pytest, *SIDE_BY_SIDE, "tests"], **options)
     folders = [name for name in NOTEBOOK_FOLDERS if any((ROOT / name).glob("*.ipynb"))]
-    if arguments or not folders:
+    if not folders:
         return code
-    return call([*pytest, *NBVAL, *folders], cwd=str(ROOT)) or code
+    return call([*pytest, *SIDE_BY_SIDE, *NBVAL, *folders], **options) or code
 
 
 def check_python(version=sys.version_info[:3], bits=64 if sys.maxsize > 2**32 else 32):
