@@ -169,18 +169,19 @@ def test_the_memory_of_pieces_is_bounded_and_leaves_out_long_ones(monkeypatch):
 
 
 @pytest.mark.parametrize("letters", ["a", "ab", "the", " ", "=", "\n"])
-def test_a_word_of_twice_the_length_takes_about_twice_the_time(tokenizer, letters):
-    """100,000 and 200,000 letters, each timed three times. A quadratic way takes 4 times as long; we allow 3.5."""
+def test_the_time_for_one_long_word_grows_in_proportion_to_its_length(tokenizer, letters):
+    """25,000 and 200,000 letters, the best of three, processor time. In proportion it is 8 times as long, and 64 times
+    if the way is quadratic; the bound lies between, far from both, since other programs disturb a measurement."""
     def seconds(n: int) -> float:
         word, times = (letters * n)[:n], []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             ids = tokenizer.encode(word)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         assert tokenizer.decode(ids) == word
         return min(times)
 
-    assert seconds(200_000) / seconds(100_000) < 3.5
+    assert seconds(200_000) / seconds(25_000) < 24
 
 
 def test_training_without_a_cut_treats_the_text_as_one_word():

@@ -135,13 +135,16 @@ def test_an_unknown_id_is_refused(tokenizer):
 
 
 def test_a_push_takes_no_longer_for_a_longer_stop_string():
-    """40,000 pushes, all held back or let go one by one; 50 times as long a stop string, at most 5 times the time."""
+    """40,000 pushes against a stop string of which all letters but the last fit: the text is held back, then let go
+    letter by letter. For one 50 times as long, at most 8 times the processor time (about 1 is measured), best of 3."""
     def seconds(n: int) -> float:
-        decoder = by_bytes("a" * n + "b")
-        start = time.perf_counter()
-        text = "".join(run(decoder, b"a" * 40_000))
-        elapsed = time.perf_counter() - start
-        assert text == "a" * 40_000
-        return elapsed
+        times = []
+        for _ in range(3):
+            decoder = by_bytes("a" * n + "b")
+            start = time.process_time()
+            text = "".join(run(decoder, b"a" * 40_000))
+            times.append(time.process_time() - start)
+            assert text == "a" * 40_000
+        return min(times)
 
-    assert seconds(10_000) / seconds(200) < 5
+    assert seconds(10_000) / seconds(200) < 8
