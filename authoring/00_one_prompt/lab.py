@@ -8,8 +8,8 @@
 # | T | tokens so far: the prompt, and what was generated |
 # | V | vocabulary: how many different tokens there are |
 #
-# How a lab works: write your code in place of `raise NotImplementedError`, run the cell, then run the check below it. A
-# check never breaks anything; run it as often as you like.
+# How a lab works: write your code in place of `raise NotImplementedError`, run the cell, then run the check below it.
+# A check never breaks anything; run it as often as you like.
 
 # %%
 from time import perf_counter
@@ -19,11 +19,11 @@ from llmcourse.workbook import check, hint, plots, your_code
 
 # %% [markdown]
 # ### 00.1 From one prediction to a text
-# A language model does one thing: it reads ids and scores what may come next. Everything that you have ever seen one write
-# came out of a loop around that. Write the loop.
+# A language model does one thing: it reads ids and scores what may come next. Everything that you have ever seen one
+# write came out of a loop around that. Write the loop.
 #
-# The model is a black box here, a function `next_logits`. You call it; you do not look inside. That is on purpose: the same
-# loop will drive the toy below, the real model at the end, and every engine in this course.
+# The model is a black box here, a function `next_logits`. You call it; you do not look inside. That is on purpose:
+# the same loop will drive the toy below, the real model at the end, and every engine in this course.
 #
 # *difficulty 1/5 · 20 minutes · unlocks: nothing in the engine yet; all that you build later runs inside this loop*
 
@@ -32,11 +32,13 @@ def generate_loop(next_logits, ids: list[int], max_new: int, stop_ids: set[int])
     """Generate ids one by one, each time the best-scored one (greedy decoding).
 
     Args:
-        next_logits: a function from the ids of a text, a list [T] of ints, to a list [V] of floats: one score for every id
+        next_logits: a function from the ids of a text, a list [T] of ints, to a list [V] of floats: one score for
+        every id
             that may come next. A call is expensive: make one for each new id, and no more.
         ids: the prompt, a list [n] of ints, n ≥ 1. It stays as it was.
         max_new: the most ids to generate, ≥ 0. The prompt does not count.
-        stop_ids: ids that end the text. When one of them is generated it is kept, and the loop ends. One that stands in
+        stop_ids: ids that end the text. When one of them is generated it is kept, and the loop ends. One that stands
+        in
             the prompt has no effect.
 
     Returns the new ids, a list of ints: without the prompt, with the stop id if there was one.
@@ -77,8 +79,8 @@ check("00.generate_loop", generate_loop=generate_loop)
 
 # %% [markdown]
 # ## Your loop and a real model
-# Now the black box becomes SmolLM2. `engine.model(ids)` gives the scores after every position, so the last row is what your
-# loop wants.
+# Now the black box becomes SmolLM2. `engine.model(ids)` gives the scores after every position, so the last row is
+# what your loop wants.
 
 # %%
 engine = Engine()
@@ -103,8 +105,8 @@ with your_code():
     print(tokenizer.decode(mine))
 
 # %% [markdown]
-# That was your code. The course's engine runs the same loop, with tricks around it that you will build one by one. Greedy
-# decoding has no luck in it, so the two must agree, id by id.
+# That was your code. The course's engine runs the same loop, with tricks around it that you will build one by one.
+# Greedy decoding has no luck in it, so the two must agree, id by id.
 
 # %%
 reference = engine.generate(prompt, temperature=0, max_tokens=24)
@@ -124,7 +126,7 @@ waits = [reference.ttft_s, *reference.itl_s]
 plots.waits(tokenizer.tokens(reference.output_ids), waits, "The engine: only the first token does")
 
 # %% [markdown]
-# Your loop pays the price of the first token at every token, because `next_logits` reads the whole text anew each time. The
-# engine pays it once. How it gets away with that is lesson 07, and the reason why it may is lesson 03.
+# Your loop pays the price of the first token at every token, because `next_logits` reads the whole text anew each
+# time. The engine pays it once. How it gets away with that is lesson 07, and the reason why it may is lesson 03.
 #
 # Next: what are these ids, and who decided that "Paris" is one and "unhappiness" is three? **Lesson 01.**

@@ -2,8 +2,9 @@
 # # 00 · One prompt, end to end
 # *30 minutes with the lab. You need: a little Python, and nothing else.*
 #
-# **The idea.** A language model predicts one token, a word or a piece of one. We append it, and ask again. That is all. And
-# whoever watches an answer appear notices something odd: the first token takes its time, and then the others come running.
+# **The idea.** A language model predicts one token, a word or a piece of one. We append it, and ask again. That is
+# all. And whoever watches an answer appear notices something odd: the first token takes its time, and then the others
+# come running.
 #
 # In this lesson one prompt walks through a real model, one step at a time, on your machine. Nothing is simulated.
 #
@@ -31,8 +32,8 @@ model, tokenizer = engine.model, engine.tokenizer
 model
 
 # %% [markdown]
-# That line is the model: its name, how many numbers it was trained to hold (its *parameters*), how each number is stored, and
-# where it computes. It is small enough for a laptop, and built like the large ones. Ask it something.
+# That line is the model: its name, how many numbers it was trained to hold (its *parameters*), how each number is
+# stored, and where it computes. It is small enough for a laptop, and built like the large ones. Ask it something.
 
 # %%
 question = [{"role": "user", "content": "What is the capital of France?"}]
@@ -57,13 +58,14 @@ print(ids)
 view_tokens(tokenizer, prompt)
 
 # %% [markdown]
-# Above each token is its id. The sign ␣ is a space: it belongs to the word that follows, so that "␣is" and "is" are different
-# tokens. Here every word is one token. Rarer words are cut into pieces; lesson 01 shows where the scissors come from.
+# Above each token is its id. The sign ␣ is a space: it belongs to the word that follows, so that "␣is" and "is" are
+# different tokens. Here every word is one token. Rarer words are cut into pieces; lesson 01 shows where the scissors
+# come from.
 
 # %% [markdown]
 # ## Station 2: ids become vectors
-# An id is only a name; 253 is not "more" than 252. So the model owns a table with one row for each of its V tokens, d numbers
-# long, and picks the rows of our ids. Those rows are what it computes with.
+# An id is only a name; 253 is not "more" than 252. So the model owns a table with one row for each of its V tokens, d
+# numbers long, and picks the rows of our ids. Those rows are what it computes with.
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -77,14 +79,14 @@ print("the first four numbers of ␣France:", [round(number, 3) for number in x[
 plots.vectors(x[:, :96].float().tolist(), tokenizer.tokens(ids))
 
 # %% [markdown]
-# The picture shows the first 96 of the d columns. Nobody wrote these numbers: training found them. That words which mean
-# similar things have similar rows is a discovery of lesson 02.
+# The picture shows the first 96 of the d columns. Nobody wrote these numbers: training found them. That words which
+# mean similar things have similar rows is a discovery of lesson 02.
 
 # %% [markdown]
 # ## Station 3: vectors become logits
-# Now the vectors climb through the model's layers, and the tokens look at each other on the way (lessons 03 and 04). What
-# comes out at the top, for every position, is one score for each of the V tokens: how well would it fit here, as the next one?
-# These scores are called *logits*.
+# Now the vectors climb through the model's layers, and the tokens look at each other on the way (lessons 03 and 04).
+# What comes out at the top, for every position, is one score for each of the V tokens: how well would it fit here, as
+# the next one? These scores are called *logits*.
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -92,8 +94,8 @@ logits = model(ids)
 print("logits [n, V]:", list(logits.shape))
 
 # %% [markdown]
-# One row for each position. The last row speaks about what follows the whole prompt, so it is the one that we want. *Softmax*
-# turns its scores into probabilities that add up to one.
+# One row for each position. The last row speaks about what follows the whole prompt, so it is the one that we want.
+# *Softmax* turns its scores into probabilities that add up to one.
 
 # %%
 probabilities = logits[-1].softmax(-1)
@@ -101,12 +103,13 @@ best = probabilities.topk(5)
 plots.next_token(tokenizer.tokens(best.indices.tolist()), best.values.tolist())
 
 # %% [markdown]
-# There it is. The model does not "look up" the capital of France. It has one row of scores, and in that row one token stands
-# far above all others.
+# There it is. The model does not "look up" the capital of France. It has one row of scores, and in that row one token
+# stands far above all others.
 
 # %% [markdown]
 # ## Station 4: one token, and again
-# Take the best-scored token, append its id, and send the longer list through the model again. Every turn adds one token.
+# Take the best-scored token, append its id, and send the longer list through the model again. Every turn adds one
+# token.
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -117,13 +120,14 @@ for turn in range(5):
     print(repr(tokenizer.decode(text)))
 
 # %% [markdown]
-# You have just seen a language model write. Always taking the best score is called *greedy*; lesson 05 brings in dice.
+# You have just seen a language model write. Always taking the best score is called *greedy*; lesson 05 brings in
+# dice.
 #
-# Notice that it does not stop after the answer. Nothing in the loop says that a text is over, unless the model says so itself:
-# models that were trained to chat have a special token for "I am done". You will meet it in a moment.
+# Notice that it does not stop after the answer. Nothing in the loop says that a text is over, unless the model says
+# so itself: models that were trained to chat have a special token for "I am done". You will meet it in a moment.
 #
-# The next picture keeps the runners-up too: in each column stand the five tokens that the model found likeliest at that step,
-# the darker the likelier. Watch how its certainty comes and goes.
+# The next picture keeps the runners-up too: in each column stand the five tokens that the model found likeliest at
+# that step, the darker the likelier. Watch how its certainty comes and goes.
 
 # %%
 def candidates(prompt, steps=8):
@@ -138,33 +142,34 @@ def candidates(prompt, steps=8):
 candidates(prompt)
 
 # %% [markdown]
-# Play: type the beginning of a sentence, and see what the model considers. Try "The capital of Italy is", and then "Two plus two
-# equals". A row of scores is not knowledge: a small model is often wrong, and you can see how sure it was.
+# Play: type the beginning of a sentence, and see what the model considers. Try "The capital of Italy is", and then
+# "Two plus two equals". A row of scores is not knowledge: a small model is often wrong, and you see how sure it was.
 
 # %%
 explore(candidates, prompt="Once upon a", steps=(2, 10, 8))
 
 # %% [markdown]
 # ## The wait
-# Now the second half of the idea: *when* does each token come? The engine notes the time of every token. One bar is one token.
+# Now the second half of the idea: *when* does each token come? The engine notes the time of every token. One bar is
+# one token.
 
 # %%
 watch_tokens(engine, "What is the capital of France?")
 
 # %% [markdown]
-# **This is the picture to keep.** The first bar is the TTFT; the others are the ITLs, much alike and shorter. (The last box,
-# `<|im_end|>`, is the special token: the model says that it is done, and the loop ends.) Type prompts of your own into the box
-# above, a short one and a very long one (paste a page from somewhere), and compare.
+# **This is the picture to keep.** The first bar is the TTFT; the others are the ITLs, much alike and shorter. (The
+# last box, `<|im_end|>`, is the special token: the model says that it is done, and the loop ends.) Type prompts of
+# your own into the box above, a short one and a very long one (paste a page from somewhere), and compare.
 #
-# Why is the first token slow? Before it can come, the model must read the *whole prompt*, all its tokens in one step. This
-# part of the work is called **prefill**. Each later token needs one more step, over just one token: **decode**. (How the
-# engine avoids reading the prompt again at every step is the subject of lesson 07.)
+# Why is the first token slow? Before it can come, the model must read the *whole prompt*, all its tokens in one step.
+# This part of the work is called **prefill**. Each later token needs one more step, over just one token: **decode**.
+# (How the engine avoids reading the prompt again at every step is the subject of lesson 07.)
 
 # %% [markdown]
 # ## Predict
-# If the first token waits for the prompt, a longer prompt means a longer wait. Take a prompt of 400 tokens. How many times
-# longer than one ITL will the TTFT be, **on your machine**? The chart above is your evidence. Change the 10 into your number
-# before you go on: a guess that you wrote down teaches you more than a number that you read.
+# If the first token waits for the prompt, a longer prompt means a longer wait. Take a prompt of 400 tokens. How many
+# times longer than one ITL will the TTFT be, **on your machine**? The chart above is your evidence. Change the 10
+# into your number before you go on: a guess that you wrote down teaches you more than a number that you read.
 
 # %%
 predict("TTFT ÷ ITL at 400 tokens", 10, "×")
@@ -182,8 +187,8 @@ waits = [result.ttft_s, *result.itl_s]
 plots.waits(tokenizer.tokens(result.output_ids), waits, "After a prompt of 400 tokens")
 
 # %% [markdown]
-# Look at it from the other side. The first token waited for *all* 400 tokens of the prompt, and yet it took far less than 400
-# times an ITL. Reading many tokens at once is much cheaper, token by token, than writing them one at a time.
+# Look at it from the other side. The first token waited for *all* 400 tokens of the prompt, and yet it took far less
+# than 400 times an ITL. Reading many tokens at once is much cheaper, token by token, than writing them one at a time.
 
 # %%
 per_prompt_token = result.ttft_s / len(result.prompt_ids)
@@ -191,12 +196,12 @@ print(f"prefill: {1000 * per_prompt_token:5.2f} ms for each prompt token")
 print(f"decode:  {1000 * itl:5.2f} ms for each new token, {itl / per_prompt_token:.0f} times as much")
 
 # %% [markdown]
-# Why should a token cost so much more when it comes alone? That question is the key to half of this course; lesson 06 answers
-# it with your machine's own numbers.
+# Why should a token cost so much more when it comes alone? That question is the key to half of this course; lesson 06
+# answers it with your machine's own numbers.
 #
 # ### Is it true?
-# The popular article that this course grew out of says that the second token comes much faster than the first. Here is the
-# verdict of your machine.
+# The popular article that this course grew out of says that the second token comes much faster than the first. Here
+# is the verdict of your machine.
 
 # %%
 ratio = result.ttft_s / result.itl_s[0]
@@ -214,15 +219,16 @@ print(f"     After a prompt of 400 tokens it came {ratio:.0f} times faster.")
 #
 # **Out loud**
 # 1. The model gives a row of scores for *every* position of the prompt. Why do we use only the last?
-# 2. A chat service feels slow. Users say "nothing happens for seconds, then it is fast". Which of the two times is bad, and
-#    what would you ask about their prompts?
+# 2. A chat service feels slow. Users say "nothing happens for seconds, then it is fast". Which of the two times is
+#    bad, and what would you ask about their prompts?
 # 3. You ask for the same greedy answer twice. What may differ, and what may not?
 #
 # <details><summary>Answers</summary>
 #
-# 1. Row *i* scores what follows token *i*. For all but the last, the prompt already says what follows. (Training uses all
-#    the rows; that is how the model learnt.)
+# 1. Row *i* scores what follows token *i*. For all but the last, the prompt already says what follows. (Training uses
+#    all the rows; that is how the model learnt.)
 # 2. TTFT. How long the prompts are: the first token waits until all of the prompt was read.
-# 3. The times may differ, since your machine does other things too. The tokens may not: greedy decoding draws no lots.
+# 3. The times may differ, since your machine does other things too. The tokens may not: greedy decoding draws no
+#    lots.
 #
 # </details>

@@ -14,9 +14,11 @@ edited("generate_loop", "feeds_the_new_ids_only", old="next_logits(ids + new)", 
        says="the prompt and every id", why="After the first id it forgets the prompt.")
 
 edited("generate_loop", "never_appends", old="next_logits(ids + new)", new="next_logits(ids)",
-       says="every id generated until then", why="It asks about the same prompt again and again: the new ids are never shown to the model.")
+       says="every id generated until then",
+       why="It asks about the same prompt again and again: the new ids are never shown to the model.")
 
-edited("generate_loop", "last_of_equal_scores", old="scores.index(max(scores))", new="len(scores) - 1 - scores[::-1].index(max(scores))",
+edited("generate_loop", "last_of_equal_scores", old="scores.index(max(scores))",
+       new="len(scores) - 1 - scores[::-1].index(max(scores))",
        says="the smallest id wins", why="Of equal scores it takes the last one.")
 
 edited("generate_loop", "never_stops", old="if new[-1] in stop_ids", new="if new[-1] == stop_ids",

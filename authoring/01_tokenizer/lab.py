@@ -1,6 +1,7 @@
 # %% [markdown]
 # # Lab 01 · Build the tokenizer
-# Six exercises, about ninety minutes. At the end your tokenizer feeds the real model, with its real vocabulary of V tokens.
+# Six exercises, about ninety minutes. At the end your tokenizer feeds the real model, with its real vocabulary of V
+# tokens.
 #
 # | letter or word | meaning |
 # |---|---|
@@ -22,8 +23,8 @@ from llmcourse.workbook import check, hint, run_mine, your_code
 from llmcourse.workbook.languages import sentences
 
 # %% [markdown]
-# One thing is given: `split(text)` cuts a text into pieces, as SmolLM2 does. Cutting is a regular expression and teaches you
-# little; what happens *inside* the pieces is yours.
+# One thing is given: `split(text)` cuts a text into pieces, as SmolLM2 does. Cutting is a regular expression and
+# teaches you little; what happens *inside* the pieces is yours.
 
 # %%
 split("It's 12 cats, isn't it?")
@@ -39,12 +40,12 @@ def count_pairs(words: list[tuple[list[int], int]]) -> dict[tuple[int, int], int
     """How often each pair of neighbouring ids stands in the text.
 
     Args:
-        words: the different pieces of the text, each as (ids, times): its ids, a list of ints, and how often the piece
+        words: the different pieces of the text, each as (ids, times): its ids, a list of ints, and how often it
             occurs in the text.
 
     Returns a dict from (left id, right id) to the number of places in the whole text where left is followed by right.
-    Overlapping places count: 1 1 1 has the pair (1, 1) twice. No pair reaches from one word into another, and pairs that
-    do not occur are not in the dict.
+    Overlapping places count: 1 1 1 has the pair (1, 1) twice. No pair reaches from one word into another, and pairs
+    that do not occur are not in the dict.
 
     Example: count_pairs([([1, 2, 3], 5), ([1, 2], 2)]) == {(1, 2): 7, (2, 3): 5}.
     """
@@ -106,15 +107,15 @@ def train_bpe(text: str, vocab_size: int) -> list[tuple[bytes, bytes]]:
 
     Args:
         text: what to learn from. It is cut by `split`, and pairs are counted inside the pieces.
-        vocab_size: how many tokens to end with. The first 256 are the bytes (byte b has id b); merge number i, counted
-            from 0, makes the token with id 256 + i.
+        vocab_size: how many tokens to end with. The first 256 are the bytes (byte b has id b); merge number i,
+            counted from 0, makes the token with id 256 + i.
 
     Returns the merges in the order of learning, each as the bytes of its two tokens.
-    The rule: the pair with the highest count is merged; of equal counts, the smallest pair of ids (tuples of ints compare
-    just so). When no pair is left, training ends early. Raises ValueError when vocab_size is less than 256.
+    The rule: the pair with the highest count is merged; of equal counts, the smallest pair of ids (tuples of ints
+    compare just so). When no pair is left, training ends early. Raises ValueError when vocab_size is less than 256.
 
-    Example: train_bpe("aaab aaab", 258) == [(b"a", b"a"), (b"a", b"b")]. At first (a, a) stands 4 times, since aaa holds
-    it twice. After that merge the words read aa a b, and of the equal counts of (a, b) and (aa, a) the smaller pair of ids
+    Example: train_bpe("aaab aaab", 258) == [(b"a", b"a"), (b"a", b"b")]. At first (a, a) counts most: aaa holds it
+    twice. After that merge a piece reads aa a b; (aa, a) and (a, b) have equal counts, and the smaller pair of ids
     wins: (97, 98) before (256, 97).
     """
     ### BEGIN SOLUTION
@@ -152,11 +153,11 @@ with your_code():
 
 # %% [markdown]
 # ### 01.4 Encode
-# Encoding new text replays the training. Of all pairs that stand in a piece, the one that was learned first is merged first;
-# then look again.
+# Encoding new text replays the training. Of all pairs that stand in a piece, the one that was learned first is merged
+# first; then look again.
 #
-# The ids come from `vocab`, and you must not guess them. In SmolLM2's vocabulary the special tokens came first, so byte
-# tokens and merges have other ids than in your training, and a few bytes have no token at all.
+# The ids come from `vocab`, and you must not guess them. In SmolLM2's vocabulary the special tokens came first, so
+# byte tokens and merges have other ids than in your training, and a few bytes have no token at all.
 #
 # *difficulty 3/5 · 20 minutes · unlocks: the engine's tokenizer (together with 01.5)*
 
@@ -169,8 +170,9 @@ def encode(text: str, merges: list[tuple[bytes, bytes]], vocab: dict[bytes, int]
         merges: pairs of tokens, as bytes, in the order of learning.
         vocab: the id of each token, from its bytes. For each pair in merges it has the token left + right.
 
-    Returns the ids, a list of ints. Each piece starts as single bytes (a byte that vocab lacks is left out). Then, while
-    any two neighbours are a pair of merges, the pair that was learned first is merged wherever it stands in the piece.
+    Returns the ids, a list of ints. Each piece starts as single bytes (a byte that vocab lacks is left out). Then,
+    while any two neighbours are a pair of merges, the pair that was learned first is merged wherever it stands in the
+    piece.
 
     Example: with merges [(b"b", b"c"), (b"a", b"b")] the text "abc" becomes a bc, not ab c: (b, c) was learned first.
     With vocab {b"a": 7, b"b": 2, b"c": 5, b"bc": 30, b"ab": 12} that is [7, 30].
@@ -223,8 +225,8 @@ check("01.decode", decode=decode)
 
 # %% [markdown]
 # ### 01.6 Decode a stream
-# A chat shows every token as it comes. But a token may end in the middle of a character, and half a character must never be
-# shown: what was sent cannot be taken back.
+# A chat shows every token as it comes. But a token may end in the middle of a character, and half a character must
+# never be shown: what was sent cannot be taken back.
 #
 # *difficulty 2/5 · 15 minutes · unlocks: the engine's stream decoder*
 
@@ -235,14 +237,16 @@ class StreamDecoder:
     Args:
         vocab: the id of each token, from its bytes.
 
-    push(id): takes the next id, returns the text that is certain now. Complete characters are shown at once; bytes that may
-        still become a character wait for the next token, so the text may be "", or longer than this token's.
-    finish(): returns what still waits when the answer is over: U+FFFD, the sign �, for an unfinished character, else "".
+    push(id): takes the next id, returns the text that is certain now. Complete characters are shown at once; bytes
+        that may still become a character wait for the next token, so the text may be "", or longer than this token's.
+    finish(): returns what still waits when the answer is over: U+FFFD, the sign �, for an unfinished character, or
+        the empty text.
 
-    Everything returned, joined, is what `decode` gives for all the ids at once. Two decoders know nothing of each other.
+    Everything returned, joined, is what `decode` gives for all the ids at once. Two decoders know nothing of each
+    other.
 
-    Example: with vocab {b"h": 4, b"\xc3": 8, b"\xa9": 1}, push(4) is "h", push(8) is "", push(1) is "é", finish() is "".
-    After push(8) alone, finish() is "�".
+    Example: with vocab {b"h": 4, b"\xc3": 8, b"\xa9": 1}, push(4) is "h", push(8) is "", push(1) is "é", finish() is
+    "". After push(8) alone, finish() is "�".
     """
 
     ### BEGIN SOLUTION
@@ -262,8 +266,8 @@ check("01.StreamDecoder", StreamDecoder=StreamDecoder)
 
 # %% [markdown]
 # ## Your tokenizer and the real vocabulary
-# Now the test that counts: SmolLM2's own vocabulary and all its merges, and texts that are not kind: a speech, code, one
-# sentence in many languages, emoji. Your ids must be the reference's, all of them.
+# Now the test that counts: SmolLM2's own vocabulary and all its merges, and texts that are not kind: a speech, code,
+# one sentence in many languages, emoji. Your ids must be the reference's, all of them.
 
 # %%
 reference = load_tokenizer()
@@ -301,8 +305,8 @@ with your_code():
 
 # %% [markdown]
 # ## Your tokenizer in the engine
-# **Save this notebook first.** The next cell reads it as a file, checks your answers, and runs the real model with every
-# stage that passes. The table says whose code ran, and how often it was called.
+# **Save this notebook first.** The next cell reads it as a file, checks your answers, and runs the real model with
+# every stage that passes. The table says whose code ran, and how often it was called.
 
 # %%
 result = run_mine("The capital of France is", folder=".", max_tokens=12)
@@ -310,7 +314,8 @@ result = run_mine("The capital of France is", folder=".", max_tokens=12)
 # %% [markdown]
 # Two stages of the engine are yours now. From a terminal the same is `llmcourse generate "…" --mine`.
 #
-# Your `encode` is right, but it is not quick: it builds its table anew for every call, and it looks through the whole piece
-# after each merge. The course's own does the same work with a heap (`llmcourse/text/bpe.py`); read it and find the two tricks.
+# Your `encode` is right, but it is not quick: it builds its table anew for every call, and it looks through the whole
+# piece after each merge. The course's own does the same work with a heap (`llmcourse/text/bpe.py`); read it and find
+# the two tricks.
 #
 # Next: the ids become vectors, and something odd happens to their directions. **Lesson 02.**

@@ -109,7 +109,8 @@ edited("train_bpe", "first_seen_of_equal_pairs", old="min(counts, key=lambda pai
        new="max(counts, key=counts.get)", says="wherever it stands in the text",
        why="Of equal counts it takes the pair that it met first, so the result depends on the order of the text.")
 
-edited("train_bpe", "ties_by_bytes", old="(-counts[pair], pair)", new="(-counts[pair], bytes_of[pair[0]], bytes_of[pair[1]])",
+edited("train_bpe", "ties_by_bytes", old="(-counts[pair], pair)",
+       new="(-counts[pair], bytes_of[pair[0]], bytes_of[pair[1]])",
        says="Ties go by ids", why="Of equal counts it takes the smallest bytes; the rule says the smallest ids.")
 
 edited("train_bpe", "never_splits", old="Counter(split(text))", new="Counter([text])",
@@ -118,26 +119,32 @@ edited("train_bpe", "never_splits", old="Counter(split(text))", new="Counter([te
 edited("train_bpe", "letters_not_bytes", old="list(piece.encode())", new="[ord(letter) % 256 for letter in piece]",
        says="Train on bytes", why="It trains on the numbers of letters; é is one letter, but two bytes.")
 
-edited("train_bpe", "vocab_size_without_bytes", old="while len(bytes_of) < vocab_size", new="while len(merges) < vocab_size",
+edited("train_bpe", "vocab_size_without_bytes", old="while len(bytes_of) < vocab_size",
+       new="while len(merges) < vocab_size",
        says="the 256 bytes included", why="It learns vocab_size merges; the 256 bytes count as tokens too.")
 
 edited("train_bpe", "runs_dry", old="        if not counts:\n            break\n", new="", says="ValueError",
        why="When no pair is left it asks for the commonest of none; stop there instead.")
 
 edited("train_bpe", "old_counts", old="        counts = count_pairs(words)\n",
-       new="        counts = counts if merges else count_pairs(words)\n        counts.pop(pair if merges else None, None)\n",
-       says="Count again after every merge", why="It counts once, at the beginning, and takes the pairs from that list.")
+       new="        counts = counts if merges else count_pairs(words)\n"
+           "        counts.pop(pair if merges else None, None)\n",
+       says="Count again after every merge",
+       why="It counts once, at the beginning, and takes the pairs from that list.")
 
 # ---- encode ----
 
 edited("encode", "id_is_256_plus_rank", old="ids += [vocab[token] for token in tokens]",
-       new="ids += [token[0] if len(token) == 1 else 256 + [a + b for a, b in merges].index(token) for token in tokens]",
+       new="ids += [token[0] if len(token) == 1 else 256 + [a + b for a, b in merges].index(token)\n"
+           "                for token in tokens]",
        says="Ids come from vocab", why="It takes the byte, or 256 + rank, for the id. Look every token up in vocab.")
 
 edited("encode", "leftmost_first", old="min(present, key=rank.__getitem__)", new="present[0]",
-       says="the one that was learned first", why="It merges the leftmost pair that it knows, not the one that was learned first.")
+       says="the one that was learned first",
+       why="It merges the leftmost pair that it knows, not the one that was learned first.")
 
-edited("encode", "last_learned_first", old="min(present, key=rank.__getitem__)", new="max(present, key=rank.__getitem__)",
+edited("encode", "last_learned_first", old="min(present, key=rank.__getitem__)",
+       new="max(present, key=rank.__getitem__)",
        says="the one that was learned first", why="It merges the pair that was learned last; the first goes first.")
 
 edited("encode", "never_cuts", old="for piece in split(text):", new="for piece in [text]:",
@@ -149,10 +156,11 @@ edited("encode", "stumbles_over_missing_bytes", old=" if bytes([byte]) in vocab"
 
 edited("encode", "one_merge_a_piece", old="tokens = merge_pair(tokens, first, first[0] + first[1])\n",
        new="tokens = merge_pair(tokens, first, first[0] + first[1])\n            break\n",
-       says="repeat until no pair", why="It merges one pair in each piece and stops; go on until no neighbouring pair is in merges.")
+       says="repeat until no pair",
+       why="It merges one pair in each piece and stops; go on until no neighbouring pair is in merges.")
 
 
-@wrong("encode", says="not the longest")
+@wrong("encode", says="not the leftmost or longest")
 def longest_token_first(text, merges, vocab):
     """It takes the longest token that fits, from left to right; BPE replays its merges instead."""
     from llmcourse.text.pattern import split
@@ -206,7 +214,8 @@ def skips_unknown_ids(ids, vocab):
 # ---- StreamDecoder ----
 
 edited("StreamDecoder", "forgets_the_rest", old='return self._waiting.decode(b"", final=True)', new='return ""',
-       says="finish shows an unfinished character", why="finish returns nothing, so an unfinished character is lost without a trace.")
+       says="finish shows an unfinished character",
+       why="finish returns nothing, so an unfinished character is lost without a trace.")
 
 edited("StreamDecoder", "drops_broken_bytes", old='("replace")', new='("ignore")',
        says="finish shows an unfinished character", why="It leaves broken bytes out; they must show, as U+FFFD.")
@@ -260,7 +269,7 @@ class RepeatsTheText:
 
 @wrong("StreamDecoder", says="show the one, keep the other")
 class WaitsForTheWholeToken:
-    """It shows the bytes only when all that waits is complete, so a token that ends one character and begins the next shows neither."""
+    """It shows nothing until all that waits is complete, also when a character ends and the next one begins."""
 
     def __init__(self, vocab):
         self.bytes_of = {token_id: token for token, token_id in vocab.items()}

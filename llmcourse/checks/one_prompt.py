@@ -7,13 +7,13 @@ from llmcourse.checks import exercise, probe
 exercise(
     "generate_loop",
     hints=(
-        "Do by hand what the lesson did: ask for the scores, take the best id, put it at the end, ask again. "
-        "What must be true for the loop to go on?",
-        "next id = the position of the largest score; text = prompt + everything generated so far; "
-        "stop when max_new ids were generated, or when the id just generated is in stop_ids.",
-        "Start with an empty list of new ids. While it is shorter than max_new: call next_logits on a new list, ids + new "
-        "ids; find the largest score's position, max(range(len(scores)), key=scores.__getitem__) for example; append it; "
-        "leave the loop if it is a stop id. Return the new ids.",
+        "Do by hand what the lesson did: ask for the scores, take the best id, put it at the end, ask again. What "
+        "must be true for the loop to go on?",
+        "next id = the position of the largest score; text = prompt + everything generated so far; stop when "
+        "max_new ids were generated, or when the id just generated is in stop_ids.",
+        "Start with an empty list of new ids. While it is shorter than max_new: call next_logits on a new list, "
+        "ids + new ids; find the largest score's position, max(range(len(scores)), key=scores.__getitem__) for "
+        "example; append it; leave the loop if it is a stop id. Return the new ids.",
     ),
     forbids=("llmcourse.engine", "llmcourse.model", "transformers"),
 )
@@ -60,7 +60,8 @@ def of_equal_scores_the_smallest_id(answer, rng):
     return answer.generate_loop(lambda ids: scores, [1, 2], 1, set())
 
 
-@probe("generate_loop", points=2, hint="Each call gets the whole text so far: the prompt and every id generated until then.")
+@probe("generate_loop", points=2,
+       hint="Each call gets the whole text so far: the prompt and every id generated until then.")
 def every_call_sees_the_whole_text(answer, rng):
     model = Scripted(rng)
     new = answer.generate_loop(model, rng.ints(3, 0, VOCAB), 5, set())
@@ -88,15 +89,17 @@ def nothing_to_generate(answer, rng):
 def any_of_several_stop_ids(answer, rng):
     script = rng.sample(range(VOCAB), 6)
     stops = set(script[2:5])
-    return [answer.generate_loop(Scripted(rng, script), [4], 6, stops), answer.generate_loop(Scripted(rng, script), [4], 6, {script[5]})]
+    return [answer.generate_loop(Scripted(rng, script), [4], 6, each) for each in (stops, {script[5]})]
 
 
-@probe("generate_loop", hidden=True, points=2, hint="Only a newly generated id can stop the loop; a stop id in the prompt is ordinary.")
+@probe("generate_loop", hidden=True, points=2,
+       hint="Only a newly generated id can stop the loop; a stop id in the prompt is ordinary.")
 def stop_id_in_the_prompt(answer, rng):
     return answer.generate_loop(Scripted(rng, [3, 5, 6, 8]), [2, 7, 2], 4, {2, 7})
 
 
-@probe("generate_loop", hidden=True, hint="A call of the model is the expensive part: one for each new id, none after the last.")
+@probe("generate_loop", hidden=True,
+       hint="A call of the model is the expensive part: one for each new id, none after the last.")
 def one_call_for_each_new_id(answer, rng):
     counts = []
     for stops in (set(), {5}):

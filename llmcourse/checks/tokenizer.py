@@ -6,12 +6,14 @@ from llmcourse.checks import exercise, probe, raises
 
 from .tokenizer_inputs import ENGLISH, HINTS, REAL_MERGES, REAL_VOCAB, cut, learned, streamed, with_ids
 
-OWN_WORK = ("llmcourse.text.bpe", "llmcourse.text.tokenizer", "llmcourse.text.stream", "tokenizers", "transformers", "tiktoken")
+OWN_WORK = ("llmcourse.text.bpe", "llmcourse.text.tokenizer", "llmcourse.text.stream",
+            "tokenizers", "transformers", "tiktoken")
 
 for name in ("count_pairs", "merge_pair", "train_bpe", "encode", "decode", "StreamDecoder"):
     exercise(name, hints=HINTS[name], forbids=OWN_WORK)
 
-@probe("count_pairs", hint="Every two neighbours are a pair: the word 1 2 3 has (1, 2) and (2, 3). Their order matters.")
+@probe("count_pairs",
+       hint="Every two neighbours are a pair: the word 1 2 3 has (1, 2) and (2, 3). Their order matters.")
 def pairs_of_neighbours(answer, rng):
     return dict(answer.count_pairs([(rng.ints(rng.integers(6, 12), 0, 4), 1)]))
 
@@ -27,7 +29,8 @@ def overlapping_places_count(answer, rng):
 def words_stay_apart(answer, rng):
     return dict(answer.count_pairs([([i, 50 + i], rng.integers(1, 5)) for i in range(rng.integers(3, 8))]))
 
-@probe("count_pairs", hidden=True, hint="A word of one id has no pair, and no words have none: return an empty dict, no zeros.")
+@probe("count_pairs", hidden=True,
+       hint="A word of one id has no pair, and no words have none: return an empty dict, no zeros.")
 def words_without_pairs(answer, rng):
     return [dict(answer.count_pairs(words)) for words in ([], [([rng.integers(0, 256)], 3)], [([], 2)])]
 
@@ -36,7 +39,8 @@ def every_place_becomes_the_new_id(answer, rng):
     a, b = rng.sample(range(5), 2)
     return answer.merge_pair([a, b, *rng.ints(20, 0, 5), a, b], (a, b), 256)
 
-@probe("merge_pair", points=2, hint="After a merge, go on behind both of its members: 1 1 1 holds the pair (1, 1) once, at its start.")
+@probe("merge_pair", points=2,
+       hint="After a merge, go on behind both of its members: 1 1 1 holds the pair (1, 1) once, at its start.")
 def a_member_is_used_once(answer, rng):
     return [answer.merge_pair([1] * n, (1, 1), 9) for n in rng.shuffled(range(1, 7))]
 
@@ -55,7 +59,8 @@ def last_id_survives(answer, rng):
     a, b, c = rng.sample(range(100), 3)
     return [answer.merge_pair(ids, (a, b), 256) for ids in ([a, b, c], [c, a], [a], [], [c, b, a, b])]
 
-@probe("merge_pair", hidden=True, hint="Compare with ==, and ask nothing else of the items: `encode` merges bytes objects with it.")
+@probe("merge_pair", hidden=True,
+       hint="Compare with ==, and ask nothing else of the items: `encode` merges bytes objects with it.")
 def merges_bytes_too(answer, rng):
     return answer.merge_pair([b"n", b"a", b"n", b"a"], (b"n", b"a"), b"na")
 
@@ -83,16 +88,19 @@ def stops_when_no_pair_is_left(answer, rng):
     word = rng.text(rng.integers(4, 8), "abcdefgh")
     return [answer.train_bpe(f"{word} {word}", 400), answer.train_bpe("", 300)]
 
-@probe("train_bpe", hidden=True, points=2, hint="Cut the text with split first: pairs are counted inside pieces, never across.")
+@probe("train_bpe", hidden=True, points=2,
+       hint="Cut the text with split first: pairs are counted inside pieces, never across.")
 def pieces_stay_apart(answer, rng):
     a, b = rng.sample("bcdfgh", 2)
     return answer.train_bpe(f"{a} {b}! " * 9 + f"{a}{b}", 264)
 
-@probe("train_bpe", hidden=True, hint="Train on bytes, text.encode(), not on letters: é is two bytes, and they merge like any others.")
+@probe("train_bpe", hidden=True,
+       hint="Train on bytes, text.encode(), not on letters: é is two bytes, and they merge like any others.")
 def trains_on_bytes(answer, rng):
     return answer.train_bpe(rng.text(40, "éßЖ日🙂 "), 268)
 
-@probe("train_bpe", hidden=True, hint="Ties go by ids, not by bytes: a learned token has an id of 256 or more, so it comes after every byte.")
+@probe("train_bpe", hidden=True,
+       hint="Ties go by ids, not by bytes: a learned token has an id of 256 or more, so it comes after every byte.")
 def ties_go_by_id(answer, rng):
     a, b, c = sorted(rng.sample("abcdefghi", 3))
     y, z = rng.sample("rstuvwxyz", 2)
@@ -106,17 +114,20 @@ def too_few_tokens(answer, rng):
 def a_longer_training(answer, rng):
     return answer.train_bpe(ENGLISH + " " + " ".join(rng.words(60)), 256 + 60)
 
-@probe("encode", hint="Ids come from vocab, by bytes. An id says nothing about a place: it is neither the byte nor 256 + rank.")
+@probe("encode",
+       hint="Ids come from vocab, by bytes. An id says nothing about a place: it is neither the byte nor 256 + rank.")
 def ids_come_from_vocab(answer, rng):
     merges = [(b"t", b"h"), (b"th", b"e")]
     return answer.encode("the thé " + "".join(rng.words(2)), merges, with_ids(rng, merges))
 
-@probe("encode", points=2, hint="Of the pairs that stand there now, merge the one that was learned first; not the leftmost, not the longest.")
+@probe("encode", points=2,
+       hint="Of the pairs that stand there now, merge the one that was learned first; not the leftmost or longest.")
 def first_learned_first_merged(answer, rng):
     a, b, c, d = rng.sample("bcdfghklm", 4)
     A, B, C, D = (letter.encode() for letter in (a, b, c, d))
     merges = [(B, C), (A, B), (A + B, C), (C, D), (A + B, C + D)]
-    return [answer.encode(text, merges, with_ids(rng, merges)) for text in (f"{a}{b}{c}{d}", f"{a}{b}{a}{b}{c}", f"{b}{c}{d}")]
+    texts = (a + b + c + d, a + b + a + b + c, b + c + d)
+    return [answer.encode(text, merges, with_ids(rng, merges)) for text in texts]
 
 @probe("encode", hint="Cut the text with split first, and merge inside each piece only.")
 def merges_stay_inside_pieces(answer, rng):
@@ -124,17 +135,20 @@ def merges_stay_inside_pieces(answer, rng):
     vocab = with_ids(rng, merges)
     return [answer.encode(text, merges, vocab) for text in ("cats cats", "a! a!", "12 c")]
 
-@probe("encode", points=2, hint="This is the real vocabulary (its first 2,000 merges): repeat until no pair of neighbours is in merges.")
+@probe("encode", points=2,
+       hint="This is the real vocabulary (its first 2,000 merges): repeat until no pair of neighbours is in merges.")
 def real_vocabulary_english(answer, rng):
     words = ENGLISH.split()
     return answer.encode(" ".join(rng.shuffled(words)), REAL_MERGES, REAL_VOCAB)
 
-@probe("encode", hidden=True, points=2, hint="Digits, code, other scripts and emoji go the same way: bytes, merges, vocab.")
+@probe("encode", hidden=True, points=2,
+       hint="Digits, code, other scripts and emoji go the same way: bytes, merges, vocab.")
 def real_vocabulary_mixed(answer, rng):
     code = "\n    for i in range(1024):\n        print(f'{i:3d}')  # naïve café\n"
     return answer.encode(code + rng.text(120), REAL_MERGES, REAL_VOCAB)
 
-@probe("encode", hidden=True, hint="A merge applies to every place in the piece where its pair stands, from left to right.")
+@probe("encode", hidden=True,
+       hint="A merge applies to every place in the piece where its pair stands, from left to right.")
 def long_runs(answer, rng):
     merges = [(b"a", b"a"), (b"aa", b"aa"), (b"aa", b"a")]
     vocab = with_ids(rng, merges)
@@ -151,12 +165,14 @@ def missing_bytes_are_left_out(answer, rng):
     vocab = {token: i for token, i in with_ids(rng, merges).items() if token not in (b"\x04", b"\x06")}
     return answer.encode("a\x04b c\x06\x06d \x04", merges, vocab)
 
-@probe("encode", hidden=True, points=2, hint="New words are cut by the merges of old ones; the same merges, the same order.")
+@probe("encode", hidden=True, points=2,
+       hint="New words are cut by the merges of old ones; the same merges, the same order.")
 def words_never_seen(answer, rng):
     merges = learned(rng, 60, 40)
     return answer.encode(" ".join(rng.words(20)), merges, with_ids(rng, merges))
 
-@probe("decode", points=2, hint="Join the bytes of all tokens first, then decode them once: a character may be spread over several tokens.")
+@probe("decode", points=2,
+       hint="Join the bytes of all tokens first, then decode them once: a character may be spread over several tokens.")
 def characters_over_several_tokens(answer, rng):
     tokens = cut(rng, ("é日🙂" + rng.text(20)).encode())
     vocab = with_ids(rng, extra=tokens)
@@ -183,12 +199,14 @@ def what_went_in_comes_out(answer, rng):
     vocab = with_ids(rng)
     return answer.decode([vocab[bytes([byte])] for byte in text.encode()], vocab)
 
-@probe("decode", hidden=True, hint="An id that is not in vocab is an error of the caller: let the KeyError out, do not skip the id.")
+@probe("decode", hidden=True,
+       hint="An id that is not in vocab is an error of the caller: let the KeyError out, do not skip the id.")
 def unknown_id(answer, rng):
     vocab = {b"a": 3, b"b": 5}
     return [raises(KeyError, answer.decode, [3, rng.integers(6, 99), 5], vocab), answer.decode([3, 5], vocab)]
 
-@probe("StreamDecoder", points=2, hint="Bytes of an unfinished character wait: push returns \"\" until its last byte has come.")
+@probe("StreamDecoder", points=2,
+       hint="Bytes of an unfinished character wait: push returns \"\" until its last byte has come.")
 def half_a_character_waits(answer, rng):
     text = "".join(rng.shuffled("a🙂é日"))
     vocab = with_ids(rng)
@@ -200,7 +218,8 @@ def whole_characters_at_once(answer, rng):
     vocab = with_ids(rng, extra=words)
     return streamed(answer, vocab, [vocab[word] for word in words])
 
-@probe("StreamDecoder", points=2, hint="All that push and finish return, joined, is the text: nothing lost, nothing twice.")
+@probe("StreamDecoder", points=2,
+       hint="All that push and finish return, joined, is the text: nothing lost, nothing twice.")
 def pieces_join_to_the_text(answer, rng):
     tokens = cut(rng, rng.text(40).encode())
     vocab = with_ids(rng, extra=tokens)
@@ -211,21 +230,24 @@ def finish_shows_the_rest(answer, rng):
     vocab = with_ids(rng)
     return streamed(answer, vocab, [vocab[bytes([byte])] for byte in b"ab\xf0\x9f\x99"])
 
-@probe("StreamDecoder", hidden=True, points=2, hint="A token may end one character and begin the next: show the one, keep the other.")
+@probe("StreamDecoder", hidden=True, points=2,
+       hint="A token may end one character and begin the next: show the one, keep the other.")
 def tokens_across_characters(answer, rng):
     raw = "".join(rng.shuffled("日本語🙂👩é")).encode()
     tokens = [raw[i : i + 2] for i in range(0, len(raw), 2)]
     vocab = with_ids(rng, extra=tokens)
     return streamed(answer, vocab, [vocab[token] for token in tokens])
 
-@probe("StreamDecoder", hidden=True, hint="Every decoder keeps its own rest: two answers that stream at once must not mix.")
+@probe("StreamDecoder", hidden=True,
+       hint="Every decoder keeps its own rest: two answers that stream at once must not mix.")
 def two_decoders_at_once(answer, rng):
     vocab = with_ids(rng)
     one, two = answer.StreamDecoder(vocab), answer.StreamDecoder(vocab)
     ids = [[vocab[bytes([byte])] for byte in letter.encode()] for letter in rng.sample("日語本한", 2)]
     return [decoder.push(ids[i][n]) for n in range(3) for i, decoder in enumerate((one, two))]
 
-@probe("StreamDecoder", hidden=True, hint="Bytes that can never become a character show as \ufffd, and what follows is still right.")
+@probe("StreamDecoder", hidden=True,
+       hint="Bytes that can never become a character show as \ufffd, and what follows is still right.")
 def bytes_that_are_no_text(answer, rng):
     vocab = with_ids(rng)
     raw = b"ok \xff" + rng.choice([b"\xe6A", b"\xf0\x9f(", b"\x80\x80"]) + b" fine"

@@ -37,17 +37,28 @@ def explore(draw: Callable, **controls) -> None:
         return
     from IPython.display import display
 
-    handle = f"explore-{next(_NUMBERS)}"
-
-    def put(data: dict, metadata: dict, update: bool) -> None:
-        display(data, metadata=metadata, raw=True, display_id=handle, update=update)
-        display(_folded(data[PLAIN]), raw=True, display_id=f"{handle}-words", update=update)
-
-    put(data, metadata, update=False)
-    panel = _panel(kinds, lambda moved: put(*_again(draw, moved), update=True))
+    place = Place()
+    place.put(data, metadata)
+    panel = _panel(kinds, lambda moved: place.put(*_again(draw, moved)))
     if panel is not None:
         text = f"Run this cell to move: {', '.join(kinds)}."
         display({**panel._repr_mimebundle_(), PLAIN: text}, raw=True)
+
+
+class Place:
+    """A place in a notebook's output for a picture and, folded, its words; what is put there replaces what was."""
+
+    def __init__(self):
+        self._handle = f"picture-{next(_NUMBERS)}"
+        self._used = False
+
+    def put(self, data: dict, metadata: dict) -> None:
+        """Show what `picture` returns."""
+        from IPython.display import display
+
+        display(data, metadata=metadata, raw=True, display_id=self._handle, update=self._used)
+        display(_folded(data[PLAIN]), raw=True, display_id=f"{self._handle}-words", update=self._used)
+        self._used = True
 
 
 def picture(draw: Callable, values: dict) -> tuple[dict, dict]:

@@ -40,18 +40,19 @@ def watch_tokens(engine, prompt: str, max_tokens: int = 24) -> None:
         return
     from IPython.display import display
 
+    from .exploring import Place
     from .plots import waits
 
-    places = [display(TokenView(()), display_id=True) for _ in range(2)]
+    words, bars = display(TokenView(()), display_id=True), Place()
 
     def ask(text: str) -> None:
         try:
             for view, seconds in answer(engine, text, max_tokens):
-                places[0].update(view)
+                words.update(view)
         except CourseError as error:
-            places[0].update(TokenView((), title=str(error)))
+            words.update(TokenView((), title=str(error)))
             return
-        places[1].update(waits(view.tokens, seconds))
+        waits(view.tokens, seconds).put(bars)
 
     ask(prompt)
     box, button = _box(prompt, "Ask")
@@ -71,13 +72,13 @@ def answer(engine, prompt: str, max_tokens: int) -> Iterator[tuple[TokenView, li
             seconds.append(token.seconds)
             yield _timed(engine.tokenizer, ids, seconds, f"{len(ids)} tokens …"), seconds
     itl = sum(seconds[1:]) / max(1, len(seconds) - 1)
-    summary = (f"TTFT {1000 * seconds[0]:,.0f} ms, mean ITL {1000 * itl:,.0f} ms, "
-               f"{len(ids) / sum(seconds):.1f} tokens per second")
+    summary = (f"prompt {len(stream.result.prompt_ids)} tokens, TTFT {1000 * seconds[0]:,.0f} ms, "
+               f"mean ITL {1000 * itl:,.0f} ms, {len(ids) / sum(seconds):.1f} tokens per second")
     yield _timed(engine.tokenizer, ids, seconds, summary), seconds
 
 
 def _timed(tokenizer, ids: list[int], seconds: list[float], title: str) -> TokenView:
-    return TokenView(tuple(tokenizer.tokens(ids)), tuple(f"{1000 * s:,.0f} ms" for s in seconds), title)
+    return TokenView(tuple(tokenizer.tokens(ids)), tuple(f"{1000 * s:,.0f}\u00a0ms" for s in seconds), title)
 
 
 def _box(text: str, action: str):

@@ -40,7 +40,7 @@ class TokenView:
         for i, token in enumerate(self.tokens):
             note = f"<rt style='{_NOTE}'>{escape(self.notes[i])}</rt>" if self.notes else ""
             style = f"{_BOX};background:{TINTS[i % len(TINTS)]};color:{INK}"
-            boxes.append(f"<ruby><span style='{style}'>{escape(token)}</span>{note}</ruby>")
+            boxes.append(f"<ruby style='ruby-align:center'><span style='{style}'>{escape(token)}</span>{note}</ruby>")
         title = f"<div>{escape(self.title)}</div>" if self.title else ""
         return f"<div>{title}{' '.join(boxes) or '(no tokens)'}</div>"
 

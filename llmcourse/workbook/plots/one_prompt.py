@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .style import COLOURS, HATCHES, Picture, drawable, finish, panel, styled
+from .style import COLOURS, Picture, drawable, fill, finish, panel, shortened, styled
 from .tints import INK
 
 
@@ -18,8 +18,8 @@ def vectors(rows: Sequence[Sequence[float]], tokens: Sequence[str]) -> Picture:
     axes.grid(False)
     axes.figure.colorbar(image, ax=axes, label="value", pad=0.02)
     first = ", ".join(f"{value:+.2f}" for value in rows[0][:3])
-    return finish(axes, f"A band of shades for each of {len(rows)} tokens ({' '.join(tokens)}), {len(rows[0])} numbers wide. "
-                        f"No two bands are alike; the first begins {first}.")
+    return finish(axes, f"A band of shades for each of {len(rows)} tokens ({' '.join(tokens)}), {len(rows[0])} numbers "
+                        f"wide. No two bands are alike; the first begins {first}.")
 
 
 @styled
@@ -45,7 +45,8 @@ def candidates(steps: Sequence[Sequence[tuple[str, float]]]) -> Picture:
     steps: for each step (token, probability) pairs, likeliest first.
     """
     rows = max(map(len, steps))
-    axes = panel(1.0 * len(steps) + 0.9, 0.44 * rows + 1.1, "What the model considered, step by step", x="step", y="rank")
+    title = "What the model considered, step by step"
+    axes = panel(1.0 * len(steps) + 0.9, 0.44 * rows + 1.1, title, x="step", y="rank")
     for column, options in enumerate(steps):
         for rank, (token, p) in enumerate(options):
             _cell(axes, column, rank, token, p)
@@ -63,23 +64,24 @@ def _cell(axes, column: int, rank: int, token: str, p: float) -> None:
     from matplotlib.patches import Rectangle
 
     shade = [1 - (1 - part) * p for part in to_rgb(COLOURS["chosen"])]
-    edge = {"edgecolor": INK, "linewidth": 1.6} if rank == 0 else {"edgecolor": "#CCCCCC", "linewidth": 0.6}
-    axes.add_patch(Rectangle((column - 0.47, rank - 0.43), 0.94, 0.86, facecolor=shade, zorder=2 if rank == 0 else 1, **edge))
-    label = drawable(token if len(token) <= 10 else token[:9] + "…")
-    axes.text(column, rank - 0.13, label, ha="center", va="center", size=8.5, family="DejaVu Sans Mono", color=INK, zorder=3)
-    axes.text(column, rank + 0.24, f"{p:.0%}", ha="center", va="center", size=7, color=INK, zorder=3)
+    edge = {"edgecolor": "#CCCCCC", "linewidth": 0.6, "zorder": 1}
+    if rank == 0:
+        edge = {"edgecolor": INK, "linewidth": 1.6, "zorder": 2}
+    axes.add_patch(Rectangle((column - 0.47, rank - 0.43), 0.94, 0.86, facecolor=shade, **edge))
+    centred = {"ha": "center", "va": "center", "color": INK, "zorder": 3}
+    axes.text(column, rank - 0.13, drawable(shortened(token, 10)), size=8.5, family="DejaVu Sans Mono", **centred)
+    axes.text(column, rank + 0.24, f"{p:.0%}", size=7, **centred)
 
 
 @styled
 def waits(tokens: Sequence[str], seconds: Sequence[float], title: str = "How long each token took") -> Picture:
-    """One bar for each output token: the first token's wait (TTFT), then the gaps between tokens (ITL). seconds: [n]."""
+    """One bar for each output token: the first token's wait (TTFT), then the gaps (ITL). seconds: [n]."""
     axes = panel(max(5.5, 0.34 * len(tokens) + 1.2), 3.2, title, x="output token", y="wait (ms)")
     wait = [1000 * s for s in seconds]
-    axes.bar(0, wait[0], color=COLOURS["prefill"], hatch=HATCHES["prefill"], edgecolor="white", label="first token: TTFT")
-    axes.bar(range(1, len(wait)), wait[1:], color=COLOURS["decode"], edgecolor="white", label="later tokens: ITL")
-    shown = [token if len(token) <= 12 else token[:11] + "…" for token in tokens]
-    axes.set_xticks(range(len(tokens)), [drawable(token) for token in shown], rotation=60, ha="right", rotation_mode="anchor",
-                    family="DejaVu Sans Mono", size=8)
+    axes.bar(0, wait[0], label="first token: TTFT", **fill("prefill"))
+    axes.bar(range(1, len(wait)), wait[1:], label="later tokens: ITL", **fill("decode"))
+    axes.set_xticks(range(len(tokens)), [drawable(shortened(token, 12)) for token in tokens], rotation=60, ha="right",
+                    rotation_mode="anchor", family="DejaVu Sans Mono", size=8)
     axes.bar_label(axes.containers[0], [f"{wait[0]:,.0f}"], padding=1)
     axes.set_ylim(0, 1.12 * max(wait))
     axes.grid(axis="x", visible=False)
@@ -87,5 +89,5 @@ def waits(tokens: Sequence[str], seconds: Sequence[float], title: str = "How lon
     if len(wait) == 1:
         return finish(axes, f"One bar: the first token came after {wait[0]:,.0f} ms.")
     later = wait[1:]
-    return finish(axes, f"Bars over {len(wait)} tokens. The first stands at {wait[0]:,.0f} ms; the later ones lie between "
-                        f"{min(later):,.0f} and {max(later):,.0f} ms.")
+    return finish(axes, f"Bars over {len(wait)} tokens. The first stands at {wait[0]:,.0f} ms; the later ones lie "
+                        f"between {min(later):,.0f} and {max(later):,.0f} ms.")

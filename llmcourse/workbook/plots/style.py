@@ -15,6 +15,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..exploring import Place, picture
+
 COLOURS = {
     "prefill": "#D55E00",    # the first token: its wait, the work on the prompt
     "decode": "#56B4E9",     # every later token
@@ -22,10 +24,11 @@ COLOURS = {
     "other": "#B5B5B5",      # what it is compared with
     "reference": "#222222",  # lines to measure against
 }
-HATCHES = {"prefill": "///", "decode": "", "chosen": "", "other": ""}
+HATCHES = {"prefill": "///"}
 
 _RC = {
-    "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.labelsize": 10, "axes.titlelocation": "left",
+    "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.labelsize": 10,
+    "axes.titlelocation": "left",
     "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True, "axes.edgecolor": "#666666",
     "axes.grid": True, "grid.color": "#E3E3E3", "grid.linewidth": 0.8, "hatch.linewidth": 0.8, "legend.frameon": False,
     "figure.facecolor": "white", "savefig.facecolor": "white", "figure.dpi": 110,
@@ -38,10 +41,12 @@ class Picture(NamedTuple):
     figure: Figure
     text: str
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        from ..exploring import picture
+    def _ipython_display_(self) -> None:
+        self.put(Place())
 
-        return picture(lambda: self, {})
+    def put(self, place: Place) -> None:
+        """Show the figure, and folded below it the words, in a place of a notebook's output."""
+        place.put(*picture(lambda: self, {}))
 
 
 def styled(draw: Callable[..., Picture]) -> Callable[..., Picture]:
@@ -62,6 +67,11 @@ def panel(width: float, height: float, title: str = "", x: str = "", y: str = ""
     return axes
 
 
+def fill(role: str) -> dict[str, str]:
+    """How bars of a role are filled, as keyword arguments of matplotlib: colour, hatching, and a white edge."""
+    return {"color": COLOURS[role], "hatch": HATCHES.get(role, ""), "edgecolor": "white"}
+
+
 def finish(axes: Axes, text: str) -> Picture:
     """The figure of these axes with its text alternative."""
     return Picture(axes.figure, text)
@@ -71,6 +81,11 @@ def drawable(text: str) -> str:
     """`text` with the characters that the figures' font lacks replaced by ▯, so that none is lost without a trace."""
     known = _characters()
     return "".join(c if ord(c) in known else "▯" for c in text)
+
+
+def shortened(text: str, most: int) -> str:
+    """`text`, with an ellipsis in place of its end where it has more than `most` characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Colours behind tokens that stand side by side; apart from the figures' style, since boxes in a page need no matplotlib."""
+"""Colours behind tokens that stand side by side. Apart from `style`, since boxes in a page need no matplotlib."""
 
 from __future__ import annotations
 
