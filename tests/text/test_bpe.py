@@ -168,7 +168,7 @@ def test_the_memory_of_pieces_is_bounded_and_leaves_out_long_ones(monkeypatch):
     assert max(map(len, coder._cache)) < 1000
 
 
-@pytest.mark.parametrize("letters", ["a", "ab", "the", " ", "=", "\n"])
+@pytest.mark.parametrize("letters", ["a", "the", " "])
 def test_the_time_for_one_long_word_grows_in_proportion_to_its_length(tokenizer, letters):
     """25,000 and 200,000 letters, the best of three, processor time. In proportion it is 8 times as long, and 64 times
     if the way is quadratic; the bound lies between, far from both, since other programs disturb a measurement."""
