@@ -63,11 +63,6 @@ class Desk:
         return reference(self.place.course, self.name, self.private, self.place.seed, self.place.time_factor)
 
     @cached_property
-    def secrets(self) -> tuple[str, ...]:
-        """Modules that no answer may see, less those of which workers have a stand-in."""
-        return tuple(module for _, module in secret_code(self.lesson) if module not in self.reference.modules)
-
-    @cached_property
     def fingerprint(self) -> str:
         """Changes with everything that a score depends on, submissions apart."""
         course, name, digest = self.place.course, self.name, hashlib.sha256()
@@ -83,9 +78,10 @@ class Desk:
         """Where job number `slot` gets its workers from; to be closed. Raises CourseError when there can be none."""
         place = self.place
         kit = {"root": str(place.course.root), "lesson": self.name, "given": self.reference.lessons,
-               "modules": self.reference.modules, "preload": self.reference.preload}
+               "secrets": [module for _, module in secret_code(self.lesson)], "modules": self.reference.modules,
+               "preload": self.reference.preload}
         size = sum(len(json.dumps(outcome)) for outcome in self.reference.outcomes.values())
-        workplace = Workplace(place.course.root, place.cache, kit, self.secrets, MAX_BYTES + 2 * size)
+        workplace = Workplace(place.course.root, place.cache, kit, MAX_BYTES + 2 * size)
         if not (warm and can_fork()):
             return Spawner(workplace, place.limits)
         uid = worker_uid(slot)
@@ -94,7 +90,7 @@ class Desk:
             root.mkdir(exist_ok=True)
             view = view_of(place.course, self.lesson, place.cache, root, place.private)
             server = ForkServer(workplace, Shelter(place.tier, place.limits, uid, view), place.folder)
-            self.not_hidden.update(server.ready["loaded"])
+            self.not_hidden.update(server.ready["exposed"])
             return server
         scratch = scratch_folder(place.folder, slot, uid)
         return ForkServer(workplace, Shelter(place.tier, place.limits, uid, scratch=str(scratch), reads_all=place.reads_all),

@@ -8,12 +8,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from llmcourse.errors import CourseError
-
 from . import results
 from .desk import Desk
 from .reader import Read
 from .submissions import Submission
+from .workers import WorkerLost
 
 _TICK_SECONDS = 0.2
 
@@ -89,17 +88,17 @@ class _Job:
 
     def _grade(self, task: Task) -> dict:
         """One result; where the grader's own worker fails twice, that is the result."""
-        started = time.perf_counter()
         for attempt in (1, 2):
-            self._open(task.desk)
             try:
+                self._open(task.desk)
+                started = time.perf_counter()
                 result = task.desk.grade(self.workers, task.submission.path.name, task.read, self.stop.is_set)
-                break
-            except CourseError as error:
+                return {**result, "wall_s": time.perf_counter() - started}
+            except WorkerLost as error:
                 self._close()
-                result = results.without_score(results.PROBLEMS, f"the grader failed twice: {error}; grade it again",
-                                               lesson=task.desk.lesson.number, most=task.desk.lesson.points())
-        return {**result, "wall_s": time.perf_counter() - started}
+                why = f"the grader failed twice: {error}; grade it again"
+        lesson = task.desk.lesson
+        return {**results.without_score(results.PROBLEMS, why, lesson=lesson.number, most=lesson.points()), "wall_s": 0.0}
 
     def _open(self, desk: Desk) -> None:
         if self.workers is None or self.desk is not desk:

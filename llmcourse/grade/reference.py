@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -17,13 +18,14 @@ from llmcourse.checks import Answer, Lesson, load_wrong
 from llmcourse.checks.run import run_probe
 from llmcourse.errors import CourseError
 from llmcourse.workbook.course import PACKAGE, Course
+from llmcourse.workbook.notebook import read_notebook
 
+from .late import import_late
 from .link import run_trusted
-from .replay import Recorder
+from .replay import Recorder, inside
 from .view import secret_code
 
 WRONG_TIME_FACTOR = 0.4
-_PRELOADED = ("numpy", "torch")
 _PROBE_MODULES = (f"{PACKAGE.name}.checks.", f"{PACKAGE.name}_probes_")
 
 
@@ -79,6 +81,7 @@ def main() -> None:
 
 
 def _compute(request: dict) -> Reference:
+    import_late()
     course, name = Course(Path(request["root"])), request["lesson"]
     loaded = given.answers(name[:2])
     solutions, recorder = given.answer(name[:2]), Recorder()
@@ -91,20 +94,28 @@ def _compute(request: dict) -> Reference:
         calls[probe.id] = recorder.calls
         if outcomes[probe.id]["kind"] != "value":
             raise CourseError(f"the solution of {probe.id} fails: {outcomes[probe.id]}; this is the course's fault, please report it")
+    recorder.start()
     wrong = {exercise: _wrong_outcomes(course, lesson, exercise, request) for exercise in lesson.exercises}
     used = [lab[:2] for lab in course.labs() if lab[:2] < name[:2] and f"llmcourse.given.lesson_{lab[:2]}" in sys.modules]
-    return Reference(outcomes, {one: made for one, made in calls.items() if made}, wrong, used, recorder.names,
-                     [module for module in _PRELOADED if module in sys.modules])
+    return Reference(outcomes, {one: made for one, made in calls.items() if made}, wrong, used,
+                     {module: names for module, names in recorder.names.items() if names}, _preload(course, name, lesson, outcomes))
+
+
+def _preload(course: Course, name: str, lesson: Lesson, outcomes: dict[str, dict]) -> list[str]:
+    """numpy and torch, where the lab or its probes name them or pass their arrays on."""
+    files = {sys.modules[probe.function.__module__].__file__ for probe in lesson.probes}
+    texts = [Path(file).read_text("utf-8") for file in files] + [c.source for c in read_notebook(course.exercise(name)).cells]
+    texts.append(json.dumps(list(outcomes.values())))
+    said = {"numpy": r'\bnumpy\b|\["array"', "torch": r'\btorch\b|\["tensor"|rng\.normal'}
+    return [module for module, pattern in said.items() if any(re.search(pattern, text) for text in texts)]
 
 
 def _recorded_lesson(recorder: Recorder, course: Course, name: str, private: Path | None) -> Lesson:
     """The lab, its probes imported once more with stand-ins for the hidden modules that they use."""
     before = set(sys.modules)
     lesson = graded_lesson(course, name, private)
-    hidden = {module for _, module in secret_code(lesson) if module.startswith(f"{PACKAGE.name}.") and module in sys.modules}
-    if not hidden:
-        return lesson
-    recorder.install_modules(sorted(hidden))
+    secrets = [module for _, module in secret_code(lesson) if module.startswith(f"{PACKAGE.name}.")]
+    recorder.install_modules([module for module in sorted(sys.modules) if inside(module, secrets)])
     for module in [one for one in sys.modules if one not in before and one.startswith(_PROBE_MODULES)]:
         del sys.modules[module]
     return graded_lesson(course, name, private)

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import base64
 import copy
-import importlib
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
+from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
 
 import llmcourse.given
 from llmcourse.checks.codec import encode
 from llmcourse.errors import AuthoringError
+
+
+class HiddenCode(ImportError):
+    """A submission called reference code that it may not have."""
 
 
 class Recorder:
@@ -39,11 +44,14 @@ class Recorder:
             setattr(llmcourse.given, name, _piece(f"llmcourse.given.lesson_{lesson}", name, self._recorded(name, real)))
 
     def install_modules(self, names: Iterable[str]) -> None:
-        """Put a recorded stand-in before each of these modules: who imports it from now on gets that."""
+        """Put a recorded stand-in before each of these imported modules: who imports it from now on gets that."""
         for name in names:
-            real = importlib.import_module(name)
+            real = sys.modules[name]
             self.names[name] = {}
-            _put(name, _StandIn(name, lambda attribute, real=real: self._taken(real, attribute)))
+            stand_in = _StandIn(name, lambda attribute, real=real: self._taken(real, attribute))
+            if hasattr(real, "__path__"):
+                stand_in.__path__ = real.__path__
+            _put(name, stand_in)
 
     def _taken(self, real: ModuleType, attribute: str) -> object:
         value = getattr(real, attribute)
@@ -77,25 +85,30 @@ class Player:
         for name in names:
             setattr(llmcourse.given, name, _piece(f"llmcourse.given.lesson_{lesson}", name, self._replayed(name)))
 
-    def install_modules(self, names: dict[str, dict[str, object]]) -> None:
-        """Put a stand-in with a recorder's names before each of these modules, which are never imported themselves."""
-        for module, known in names.items():
-            pieces = {name: _piece(module, name, self._replayed(name)) if value is None else decode(value)
-                      for name, value in known.items()}
-            importlib.import_module(module.rpartition(".")[0])
-            _put(module, _StandIn(module, pieces.__getitem__))
+    def install_modules(self, hidden: Iterable[str], names: dict[str, dict[str, object]]) -> None:
+        """Put a stand-in before each of these modules and what is in them; they are never imported themselves.
+
+        Any import of them succeeds, as a lab's import cell needs for its demonstrations; a call is refused unless it was
+        recorded. names: what a recorder saw.
+        """
+        sys.meta_path.insert(0, _Finder(tuple(hidden), lambda module, name: self._taken(names.get(module, {}), module, name)))
+
+    def _taken(self, known: dict[str, object], module: str, name: str) -> object:
+        if known.get(name) is not None:
+            return decode(known[name])
+        return _piece(module, name, self._replayed(f"{module}.{name}" if name not in known else name))
 
     def _replayed(self, name: str) -> Callable:
         def call(arguments: tuple, named: dict) -> object:
             if not self.calls or self.calls[0][0] != name:
-                raise ImportError(f"{name} is the course's own, and hidden while this lab is graded: write it yourself")
+                raise HiddenCode(f"{name} is hidden while this lab is graded")
             return decode(self.calls.pop(0)[1])
 
         return call
 
 
 class _StandIn(ModuleType):
-    """A module whose public names come from a function; a name that it does not know is missing."""
+    """A module whose public names come from a function."""
 
     def __init__(self, name: str, take: Callable[[str], object]):
         super().__init__(name)
@@ -104,10 +117,34 @@ class _StandIn(ModuleType):
     def __getattr__(self, attribute: str) -> object:
         if attribute.startswith("_"):
             raise AttributeError(attribute)
-        try:
-            return self._take(attribute)
-        except KeyError:
-            raise AttributeError(f"{self.__name__}.{attribute} is hidden while this lab is graded") from None
+        return self._take(attribute)
+
+
+class _Finder:
+    """Finds stand-ins for hidden modules, before Python looks for the real ones."""
+
+    def __init__(self, hidden: tuple[str, ...], take: Callable[[str, str], object]):
+        self.hidden, self.take = hidden, take
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self, is_package=True) if inside(name, self.hidden) else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _StandIn(spec.name, partial(self.take, spec.name))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing: there is no code behind it."""
+
+
+def inside(name: str, modules: Iterable[str]) -> bool:
+    """Whether a module is one of these or in one of them."""
+    return any(name == one or name.startswith(one + ".") for one in modules)
+
+
+def exposed(hidden: Iterable[str]) -> list[str]:
+    """Which of these modules, or of those in them, are imported for real."""
+    hidden = tuple(hidden)
+    return sorted(name for name, module in sys.modules.items() if inside(name, hidden) and not isinstance(module, _StandIn))
 
 
 def _put(name: str, stand_in: ModuleType) -> None:
@@ -119,7 +156,8 @@ def _put(name: str, stand_in: ModuleType) -> None:
 
 def _piece(module: str, name: str, call: Callable) -> FunctionType:
     """A function that goes to call(args, kwargs); its frames belong to `module`, so that a forbidden call is noticed."""
-    return FunctionType(_template.__code__, {"__name__": module, "call": call}, name)
+    code = _template.__code__.replace(co_name=f"{module}.{name}")  # code that is equal would be taken for the same
+    return FunctionType(code, {"__name__": module, "call": call}, name)
 
 
 def _template(*arguments, **named):

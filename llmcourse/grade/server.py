@@ -34,6 +34,7 @@ def main() -> None:
     shelter = _shelter(config["shelter"])
     parent = socket.socket(fileno=config["socket"])
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    from .replay import exposed
     from .worker import Kit  # what it imports, and how long that takes, is part of being warm
 
     kit = Kit.load(config["kit"])
@@ -43,8 +44,7 @@ def main() -> None:
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(wake)
-    loaded = [name for name in config["secret_modules"] if name in sys.modules]
-    _say(parent, {"ready": True, "threads": len(os.listdir("/proc/self/task")), "loaded": loaded})
+    _say(parent, {"ready": True, "threads": len(os.listdir("/proc/self/task")), "exposed": exposed(config["kit"]["secrets"])[:99]})
     while True:
         request, files = _receive(parent)
         if not request:

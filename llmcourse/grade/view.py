@@ -76,7 +76,7 @@ def secret_code(lesson: Lesson) -> list[tuple[Path, str]]:
             module, whole = f"{module}.{part}", next(path for path in inside if path.exists())
         if module not in _NEEDED and (module == name or top == PACKAGE.name):
             found.append((whole, module))
-            found += [(file, module) for file in whole.parent.glob(f"__pycache__/{whole.stem}.*") if whole.suffix == ".py"]
+            found += [(whole.parent / "__pycache__", module)] if whole.suffix == ".py" else []
     return found
 
 

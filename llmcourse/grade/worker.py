@@ -24,6 +24,7 @@ from llmcourse.workbook.answers import Piece, execute
 from llmcourse.workbook.course import Course
 from llmcourse.workbook.notebook import read_notebook
 
+from .late import import_late, warm_up
 from .limits import Limits, set_limits
 from .replay import Player
 
@@ -39,18 +40,20 @@ class Kit:
     def load(config: dict) -> Kit:
         """Import the lab's probes and what its import cells import, with replayed given pieces of its own.
 
-        config: root (of the course), lesson (its full name), given (lessons whose given pieces are in use), modules (see
-        replay), preload (modules).
+        config: root (of the course), lesson (its full name), given (lessons whose given pieces are in use), secrets and modules
+        (see replay), preload (modules).
         """
         course, name, player = Course(Path(config["root"])), config["lesson"], Player()
         for number in config["given"]:
             given.answers(number)
         lab = read_notebook(course.exercise(name))
         player.install_given(name[:2], [one["name"] for one in lab.metadata["exercises"]])
-        player.install_modules(config["modules"])
+        player.install_modules(config["secrets"], config["modules"])
+        import_late()
         for module in config["preload"]:
             __import__(module)
         execute(Piece("imports", cell.source, 0) for cell in lab.cells if cell.role == "imports")
+        warm_up()
         return Kit(course.lesson_named(name), player)
 
     def work(self, payload: bytes, results: int) -> None:

@@ -33,6 +33,10 @@ class TooMuch(Exception):
     """A worker sent more than it may."""
 
 
+class WorkerLost(CourseError):
+    """A worker, or the server that forks them, is gone through no fault of the submission."""
+
+
 @dataclass(frozen=True)
 class Workplace:
     """What the workers of one lab start from. kit: see worker.Kit.load; cache: the folder of models and vocabularies."""
@@ -40,7 +44,6 @@ class Workplace:
     root: Path
     cache: Path
     kit: dict
-    secret_modules: tuple[str, ...] = ()
     max_bytes: int = MAX_BYTES
 
 
@@ -61,8 +64,7 @@ class ForkServer:
             self.process = subprocess.Popen(
                 command("llmcourse.grade.server"), stdin=subprocess.PIPE, cwd=folder, pass_fds=[theirs.fileno()],
                 start_new_session=True, env=bare_environment(str(workplace.root), home, str(workplace.cache)))
-            config = {"shelter": asdict(shelter), "kit": workplace.kit, "socket": theirs.fileno(),
-                      "secret_modules": workplace.secret_modules}
+            config = {"shelter": asdict(shelter), "kit": workplace.kit, "socket": theirs.fileno()}
         self.socket = ours
         with self.process.stdin as pipe:
             pipe.write(json.dumps(config).encode() + b"\n")
@@ -76,7 +78,7 @@ class ForkServer:
         message = self.socket.recv(_CHUNK) if ready else b""
         if not message:
             self.close()
-            raise CourseError("the grader's own fork server died or hangs; what it said is above")
+            raise WorkerLost("the grader's own fork server died or hangs")
         return json.loads(message)
 
     def start(self, payload: dict, cpu_seconds: float) -> ForkedWorker:
@@ -132,7 +134,7 @@ class ForkedWorker:
             self.server.socket.send(b"K")
         told = self.server._hear(END_SECONDS)
         if told["error"]:
-            raise CourseError(f"no worker can be started: {told['error']}")
+            raise WorkerLost(f"no worker can be started: {told['error']}")
         return told["ended"]
 
 
