@@ -57,7 +57,7 @@ def test_pieces_equal_those_of_hf_tokenizers(pattern, text):
 @pytest.mark.parametrize("pattern", ["smollm2", "llama3"])
 def test_every_assigned_character_is_cut_as_hf_tokenizers_cuts_it(pattern):
     for start in range(0, len(ASSIGNED), 2000):
-        text = "".join(f"a{c}b  {c}2 .{c}\n'{c} " for c in ASSIGNED[start:start + 2000])
+        text = "".join(f"a{c}b  {c}2\n" for c in ASSIGNED[start:start + 2000])
         assert split(text, pattern) == hf_split(text, pattern), f"in the block from U+{ord(ASSIGNED[start]):04X}"
 
 

@@ -136,7 +136,7 @@ def test_an_unknown_id_is_refused(tokenizer):
 
 def test_a_push_takes_no_longer_for_a_longer_stop_string():
     """40,000 pushes, of which every second may start a stop string. For one 50 times as long, at most 8 times the
-    processor time, best of 3: about 1 is measured, and about 50 when every start of the stop string is tried."""
+    processor time, best of 3: about 1 is measured, and 50 or more when every start of the stop string is tried."""
     def seconds(n: int) -> float:
         times = []
         for _ in range(3):
