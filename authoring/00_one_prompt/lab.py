@@ -32,20 +32,20 @@ def generate_loop(next_logits, ids: list[int], max_new: int, stop_ids: set[int])
     """Generate ids one by one, each time the best-scored one (greedy decoding).
 
     Args:
-        next_logits: a function from the ids of a text, a list [T] of ints, to a list [V] of floats: one score for
-        every id
-            that may come next. A call is expensive: make one for each new id, and no more.
+        next_logits: a function from the ids of a text, a list [T] of ints, to a list [V] of
+            floats: one score for every id that may come next. A call is expensive: make one for
+            each new id, and no more.
         ids: the prompt, a list [n] of ints, n ≥ 1. It stays as it was.
         max_new: the most ids to generate, ≥ 0. The prompt does not count.
-        stop_ids: ids that end the text. When one of them is generated it is kept, and the loop ends. One that stands
-        in
-            the prompt has no effect.
+        stop_ids: ids that end the text. When one of them is generated it is kept, and the loop
+            ends. One that stands in the prompt has no effect.
 
-    Returns the new ids, a list of ints: without the prompt, with the stop id if there was one.
-    Of equal scores the smallest id is taken.
+    Returns the new ids, a list of ints: without the prompt, with the stop id if there was one. Of
+    equal scores the smallest id is taken.
 
-    Example: a model that always favours the id after the last one, counting 0, 1, 2, 3, 0, 1, … gives
-    generate_loop(model, [0, 1], max_new=3, stop_ids=set()) == [2, 3, 0], and with stop_ids={3} it gives [2, 3].
+    Example: a model that always favours the id after the last one, counting 0, 1, 2, 3, 0, 1, …
+    gives generate_loop(model, [0, 1], max_new=3, stop_ids=set()) == [2, 3, 0], and with
+    stop_ids={3} it gives [2, 3].
     """
     ### BEGIN SOLUTION
     new: list[int] = []
@@ -97,24 +97,31 @@ def real_next_logits(ids: list[int]) -> list[float]:
 
 
 # %%
-prompt = [{"role": "user", "content": "Name three colours."}]
+story = (
+    "The train from the coast was late again, and nobody on the platform seemed to mind. A man with "
+    "two suitcases slept on the only bench. Next to him a girl in a yellow coat was feeding crumbs to "
+    "three pigeons, and she gave each of them a name: Anna, Bruno and Clara. When at last the train "
+    "came, the man woke up, took one of his suitcases and forgot the other. The girl ran after him. "
+    "She was faster than the train, but the suitcase was heavy, and so she threw it through a window. "
+)
+prompt = [{"role": "user", "content": story + "What colour is the coat of the girl?"}]
 mine = []
 with your_code():
     ids, stop_ids = tokenizer.chat(prompt), set(tokenizer.eos_ids)
-    mine = generate_loop(real_next_logits, ids, max_new=24, stop_ids=stop_ids)
-    print(tokenizer.decode(mine))
+    mine = generate_loop(real_next_logits, ids, max_new=16, stop_ids=stop_ids)
+    print(f"{len(ids)} tokens in, {len(mine)} out:", tokenizer.decode(mine))
 
 # %% [markdown]
 # That was your code. The course's engine runs the same loop, with tricks around it that you will build one by one.
 # Greedy decoding has no luck in it, so the two must agree, id by id.
 
 # %%
-reference = engine.generate(prompt, temperature=0, max_tokens=24)
+reference = engine.generate(prompt, temperature=0, max_tokens=16)
 print("the engine:", reference.text)
 print("the same ids as yours:", mine == reference.output_ids)
 
 # %% [markdown]
-# The same words, but not the same wait. Compare two pictures: first your loop, then the engine.
+# The same words, but not the same wait. Compare two pictures, at the same scale: first your loop, then the engine.
 
 # %%
 if mine:
@@ -122,8 +129,8 @@ if mine:
     display(plots.waits(tokenizer.tokens(mine), times, title))
 
 # %%
-waits = [reference.ttft_s, *reference.itl_s]
-plots.waits(tokenizer.tokens(reference.output_ids), waits, "The engine: only the first token does")
+waits, title = [reference.ttft_s, *reference.itl_s], "The engine: only the first token does"
+plots.waits(tokenizer.tokens(reference.output_ids), waits, title, up_to=max(times, default=None))
 
 # %% [markdown]
 # Your loop pays the price of the first token at every token, because `next_logits` reads the whole text anew each

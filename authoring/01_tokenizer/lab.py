@@ -40,12 +40,12 @@ def count_pairs(words: list[tuple[list[int], int]]) -> dict[tuple[int, int], int
     """How often each pair of neighbouring ids stands in the text.
 
     Args:
-        words: the different pieces of the text, each as (ids, times): its ids, a list of ints, and how often it
-            occurs in the text.
+        words: the different pieces of the text, each as (ids, times): its ids, a list of ints,
+            and how often it occurs in the text.
 
-    Returns a dict from (left id, right id) to the number of places in the whole text where left is followed by right.
-    Overlapping places count: 1 1 1 has the pair (1, 1) twice. No pair reaches from one word into another, and pairs
-    that do not occur are not in the dict.
+    Returns a dict from (left id, right id) to the number of places in the whole text where left
+    is followed by right. Overlapping places count: 1 1 1 has the pair (1, 1) twice. No pair
+    reaches from one word into another, and pairs that do not occur are not in the dict.
 
     Example: count_pairs([([1, 2, 3], 5), ([1, 2], 2)]) == {(1, 2): 7, (2, 3): 5}.
     """
@@ -75,8 +75,9 @@ def merge_pair(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
         pair: (left, right).
         new_id: what is written in the place of the two.
 
-    Returns a new list. An id is used in one merge only: after a merge, go on behind both of its members.
-    (Nothing here needs numbers: it works the same on a list of bytes objects, and `encode` will be glad of that.)
+    Returns a new list. An id is used in one merge only: after a merge, go on behind both of its
+    members. (Nothing here needs numbers: it works the same on a list of bytes objects, and
+    `encode` will be glad of that.)
 
     Example: merge_pair([1, 1, 1, 2], (1, 1), 9) == [9, 1, 2], not [9, 9, 2].
     """
@@ -107,16 +108,17 @@ def train_bpe(text: str, vocab_size: int) -> list[tuple[bytes, bytes]]:
 
     Args:
         text: what to learn from. It is cut by `split`, and pairs are counted inside the pieces.
-        vocab_size: how many tokens to end with. The first 256 are the bytes (byte b has id b); merge number i,
-            counted from 0, makes the token with id 256 + i.
+        vocab_size: how many tokens to end with. The first 256 are the bytes (byte b has id b);
+            merge number i, counted from 0, makes the token with id 256 + i.
 
     Returns the merges in the order of learning, each as the bytes of its two tokens.
-    The rule: the pair with the highest count is merged; of equal counts, the smallest pair of ids (tuples of ints
-    compare just so). When no pair is left, training ends early. Raises ValueError when vocab_size is less than 256.
+    The rule: the pair with the highest count is merged; of equal counts, the smallest pair of ids
+    (tuples of ints compare just so). When no pair is left, training ends early. Raises ValueError
+    when vocab_size is less than 256.
 
-    Example: train_bpe("aaab aaab", 258) == [(b"a", b"a"), (b"a", b"b")]. At first (a, a) counts most: aaa holds it
-    twice. After that merge a piece reads aa a b; (aa, a) and (a, b) have equal counts, and the smaller pair of ids
-    wins: (97, 98) before (256, 97).
+    Example: train_bpe("aaab aaab", 258) == [(b"a", b"a"), (b"a", b"b")]. At first (a, a) counts
+    most, since aaa holds it twice. After that merge a piece reads aa a b. Now (aa, a) and (a, b)
+    have equal counts, and the smaller pair of ids wins, (97, 98) before (256, 97).
     """
     ### BEGIN SOLUTION
     if vocab_size < 256:
@@ -168,14 +170,15 @@ def encode(text: str, merges: list[tuple[bytes, bytes]], vocab: dict[bytes, int]
     Args:
         text: any text; "" gives []. It is cut by `split`, and nothing merges across pieces.
         merges: pairs of tokens, as bytes, in the order of learning.
-        vocab: the id of each token, from its bytes. For each pair in merges it has the token left + right.
+        vocab: the id of each token, from its bytes. It has left + right for each pair in merges.
 
-    Returns the ids, a list of ints. Each piece starts as single bytes (a byte that vocab lacks is left out). Then,
-    while any two neighbours are a pair of merges, the pair that was learned first is merged wherever it stands in the
-    piece.
+    Returns the ids, a list of ints. Each piece starts as single bytes (a byte that vocab lacks is
+    left out). Then, while any two neighbours are a pair of merges, the pair that was learned
+    first is merged wherever it stands in the piece.
 
-    Example: with merges [(b"b", b"c"), (b"a", b"b")] the text "abc" becomes a bc, not ab c: (b, c) was learned first.
-    With vocab {b"a": 7, b"b": 2, b"c": 5, b"bc": 30, b"ab": 12} that is [7, 30].
+    Example: with merges [(b"b", b"c"), (b"a", b"b")] the text "abc" becomes a bc, and not ab c,
+    since the pair of b and c was learned first. With the vocab
+    {b"a": 7, b"b": 2, b"c": 5, b"bc": 30, b"ab": 12} that is [7, 30].
     """
     ### BEGIN SOLUTION
     rank = {pair: place for place, pair in enumerate(merges)}
@@ -210,10 +213,11 @@ def decode(ids: list[int], vocab: dict[bytes, int]) -> str:
         vocab: the id of each token, from its bytes.
 
     Returns the text. Bytes that are no valid UTF-8 appear as U+FFFD, the sign �, as
-    bytes.decode("utf-8", errors="replace") makes it. Raises KeyError for an id that is not in vocab.
+    bytes.decode("utf-8", errors="replace") makes it. Raises KeyError for an id that is not in
+    vocab.
 
-    Example: with vocab {b"h": 4, b"\xc3": 8, b"\xa9": 1} the ids [4, 8, 1] give "hé": the last two tokens are the two
-    bytes of é, and neither is a character alone.
+    Example: with vocab {b"h": 4, b"\xc3": 8, b"\xa9": 1} the ids [4, 8, 1] give "hé": the last
+    two tokens are the two bytes of é, and neither is a character alone.
     """
     ### BEGIN SOLUTION
     bytes_of = {token_id: token for token, token_id in vocab.items()}
@@ -237,16 +241,17 @@ class StreamDecoder:
     Args:
         vocab: the id of each token, from its bytes.
 
-    push(id): takes the next id, returns the text that is certain now. Complete characters are shown at once; bytes
-        that may still become a character wait for the next token, so the text may be "", or longer than this token's.
-    finish(): returns what still waits when the answer is over: U+FFFD, the sign �, for an unfinished character, or
-        the empty text.
+    push(id): takes the next id, returns the text that is certain now. Complete characters are
+        shown at once; bytes that may still become a character wait for the next token, so the
+        text may be "", or longer than this token's.
+    finish(): returns what still waits when the answer is over: U+FFFD, the sign �, for an
+        unfinished character, or the empty text.
 
-    Everything returned, joined, is what `decode` gives for all the ids at once. Two decoders know nothing of each
-    other.
+    Everything returned, joined, is what `decode` gives for all the ids at once. Two decoders know
+    nothing of each other.
 
-    Example: with vocab {b"h": 4, b"\xc3": 8, b"\xa9": 1}, push(4) is "h", push(8) is "", push(1) is "é", finish() is
-    "". After push(8) alone, finish() is "�".
+    Example: with vocab {b"h": 4, b"\xc3": 8, b"\xa9": 1}, push(4) is "h", push(8) is "", push(1)
+    is "é", finish() is "". After push(8) alone, finish() is "�".
     """
 
     ### BEGIN SOLUTION

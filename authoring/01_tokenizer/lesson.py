@@ -16,6 +16,8 @@
 # | piece | a part of the text that no token reaches across |
 
 # %%
+import inspect
+import json
 import re
 from collections import Counter
 from statistics import median
@@ -166,8 +168,25 @@ plots.bytes_per_token(sizes, learned, real)
 
 # %% [markdown]
 # Every doubling makes the text shorter, in the end by less and less. Our small vocabulary nearly keeps up with the
-# large ones here, for one reason: it was learned from just this kind of text. Theirs must serve for code, recipes and
-# poems too.
+# large ones, but mind where it was learned: from just this kind of text. Give all three a text of another kind, a page
+# of Python.
+
+# %%
+code = inspect.getsource(json.decoder)
+
+
+def on_code(ids):
+    """Bytes of the code for each token."""
+    return len(code.encode()) / len(ids)
+
+
+ours = BPE(vocabulary(merges), merges)
+print(f"learned here {on_code(ours.encode_pieces(split(code))):.2f} bytes per token")
+print(f"GPT-2        {on_code(gpt2.encode(code)):.2f}")
+print(f"SmolLM2      {on_code(tokenizer.encode(code)):.2f}")
+
+# %% [markdown]
+# A vocabulary is as good as its text is like yours. Remember this when you come to the other languages below.
 #
 # At some point a larger vocabulary no longer pays: the model's table and its last layer grow with V, while the text
 # hardly gets shorter. The article says that training stops at about 50,000 tokens.

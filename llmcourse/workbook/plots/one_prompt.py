@@ -74,8 +74,13 @@ def _cell(axes, column: int, rank: int, token: str, p: float) -> None:
 
 
 @styled
-def waits(tokens: Sequence[str], seconds: Sequence[float], title: str = "How long each token took") -> Picture:
-    """One bar for each output token: the first token's wait (TTFT), then the gaps (ITL). seconds: [n]."""
+def waits(
+    tokens: Sequence[str], seconds: Sequence[float], title: str = "How long each token took", up_to: float | None = None
+) -> Picture:
+    """One bar for each output token: the first token's wait (TTFT), then the gaps (ITL).
+
+    seconds: [n]. up_to: seconds that the axis must reach, to compare with another picture.
+    """
     axes = panel(max(5.5, 0.34 * len(tokens) + 1.2), 3.2, title, x="output token", y="wait (ms)")
     wait = [1000 * s for s in seconds]
     axes.bar(0, wait[0], label="first token: TTFT", **fill("prefill"))
@@ -83,9 +88,9 @@ def waits(tokens: Sequence[str], seconds: Sequence[float], title: str = "How lon
     axes.set_xticks(range(len(tokens)), [drawable(shortened(token, 12)) for token in tokens], rotation=60, ha="right",
                     rotation_mode="anchor", family="DejaVu Sans Mono", size=8)
     axes.bar_label(axes.containers[0], [f"{wait[0]:,.0f}"], padding=1)
-    axes.set_ylim(0, 1.12 * max(wait))
+    axes.set_ylim(0, 1.3 * max(*wait, 1000 * (up_to or 0)))
     axes.grid(axis="x", visible=False)
-    axes.legend(loc="upper right")
+    axes.legend(loc="upper right", ncols=2)
     if len(wait) == 1:
         return finish(axes, f"One bar: the first token came after {wait[0]:,.0f} ms.")
     later = wait[1:]
