@@ -21,7 +21,7 @@ COLOURS = {
     "prefill": "#D55E00",    # the first token: its wait, the work on the prompt
     "decode": "#56B4E9",     # every later token
     "chosen": "#009E73",     # the token, pair or bar that the text speaks of
-    "other": "#B5B5B5",      # what it is compared with
+    "other": "#CFCFCF",      # what it is compared with
     "reference": "#222222",  # lines to measure against
 }
 HATCHES = {"prefill": "///"}
