@@ -67,9 +67,9 @@ def bytes_per_token(sizes: Sequence[int], learned: Sequence[float], names: Mappi
     """Bytes per token against the size of the vocabulary. names: real vocabularies, name → (size, bytes per token)."""
     axes = panel(6.2, 3.4, "A larger vocabulary makes a text shorter, ever more slowly",
                  x="tokens in the vocabulary (logarithmic)", y="bytes per token")
-    axes.semilogx(sizes, learned, base=2, color=COLOURS["decode"], marker="o", label="learned here")
+    axes.semilogx(sizes, learned, base=2, color=COLOURS["chosen"], marker="o", label="learned here")
     for marker, (name, (size, value)) in zip("s^D", names.items()):
-        axes.plot(size, value, marker, color=COLOURS["prefill"], markersize=8, label=name, linestyle="none")
+        axes.plot(size, value, marker, color=COLOURS["reference"], markersize=8, label=name, linestyle="none")
     ticks = [256, 1024, 4096, 16384, 65536]
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.minorticks_off()
@@ -86,7 +86,7 @@ def token_lengths(lengths: Sequence[int], longest_shown: int = 20) -> Picture:
     counts = [sum(length == n for length in lengths) for n in range(1, longest_shown)]
     counts.append(sum(length >= longest_shown for length in lengths))
     axes = panel(6.2, 2.9, "How long the tokens are", x="bytes in the token", y="tokens")
-    axes.bar(range(1, longest_shown + 1), counts, color=COLOURS["decode"], edgecolor="white")
+    axes.bar(range(1, longest_shown + 1), counts, **fill("chosen"))
     ticks = [1, *range(5, longest_shown, 5), longest_shown]
     axes.set_xticks(ticks, [*map(str, ticks[:-1]), f"{longest_shown} +"])
     axes.grid(axis="x", visible=False)
@@ -104,7 +104,7 @@ def languages(counts: Mapping[str, int], scripts: Mapping[str, str], home: str =
     order = sorted(counts, key=lambda language: counts[language])
     axes = panel(7.2, 0.235 * len(order) + 1.1, "The same sentence in every language", x="tokens")
     latin = [scripts[language] == "Latin" for language in order]
-    for is_latin, role, label in ((True, "decode", "Latin letters"), (False, "prefill", "other scripts")):
+    for is_latin, role, label in ((True, "other", "Latin letters"), (False, "chosen", "other scripts")):
         rows = [i for i, mine in enumerate(latin) if mine == is_latin]
         bars = axes.barh(rows, [counts[order[i]] for i in rows], label=label, **fill(role))
         axes.bar_label(bars, [f" {counts[order[i]]}   {counts[order[i]] / counts[home]:.1f}×" for i in rows], size=8)
