@@ -16,6 +16,8 @@ STILL_DRAWING = (
     exceptions.NoSuchElementException, exceptions.StaleElementReferenceException,
     exceptions.ElementNotInteractableException, StopIteration,
 )  # fmt: skip
+PATIENCE, KEY_PRESSES = 20, 5
+RUNNING = "[*]:"
 CELL, EDITOR, OUTPUT = ".jp-CodeCell", ".cm-content", ".jp-OutputArea-output"
 
 
@@ -30,10 +32,17 @@ class NotebookPage:
             self._wait(lambda _: self._find_all(".jp-Notebook-ExecutionIndicator[data-status='idle']"))
 
     def run(self, beginning: str) -> None:
-        """Click into the cell that holds this text and press Shift-Enter; its old output goes when the kernel answers."""
-        self._click(self._cell(beginning))
-        self._keys(Keys.SHIFT, Keys.ENTER)
-        self._wait(lambda _: "[*]" not in self._prompt(beginning) and self._prompt(beginning).strip(": []") != "")
+        """Click into the cell that holds this text, press Shift-Enter, and wait until it has run.
+
+        On a busy machine a key press can be lost while the page is still being drawn: a person presses again, and so do we.
+        """
+        before = self._prompt(beginning)
+        for _ in range(KEY_PRESSES):
+            self._click(self._cell(beginning))
+            self._keys(Keys.SHIFT, Keys.ENTER)
+            if self._becomes(lambda _: self._prompt(beginning) != before, PATIENCE):
+                break
+        self._wait(lambda _: self._prompt(beginning) not in (before, RUNNING))
 
     def type_into(self, beginning: str, text: str) -> None:
         """Replace the source of a cell as a person would: click, select all, type."""
@@ -49,8 +58,9 @@ class NotebookPage:
     def run_all(self) -> None:
         """Run every cell, from the menu, and wait for the last one."""
         for word in ("Run", "Run All Cells"):
-            self._wait(lambda _: self._items(word))[0].click()
-        self._wait(lambda _: not any("[*]" in cell.text for cell in self._cells()), seconds=2 * SECONDS)
+            self._wait(lambda _: self._items(word))
+            self._items(word)[0].click()
+        self._wait(lambda _: not any(RUNNING in cell.text for cell in self._cells()), seconds=2 * SECONDS)
         self._wait(lambda _: self._find_all(".jp-Notebook-ExecutionIndicator[data-status='idle']"), seconds=2 * SECONDS)
 
     def errors(self) -> list[str]:
@@ -70,8 +80,16 @@ class NotebookPage:
         if os.environ.get("LLMCOURSE_SCREENSHOTS"):
             self.browser.save_screenshot(str(Path(os.environ["LLMCOURSE_SCREENSHOTS"]) / f"{name}.png"))
 
-    def _wait(self, condition, seconds: float = SECONDS):
-        return WebDriverWait(self.browser, seconds, ignored_exceptions=STILL_DRAWING).until(condition)
+    def _wait(self, condition, seconds: float = SECONDS) -> None:
+        if not self._becomes(condition, seconds):
+            self.picture("timeout")
+            raise AssertionError(f"not within {seconds} s; the page reads: {self.text()[:3000]}")
+
+    def _becomes(self, condition, seconds: float) -> bool:
+        try:
+            return bool(WebDriverWait(self.browser, seconds, ignored_exceptions=STILL_DRAWING).until(condition))
+        except exceptions.TimeoutException:
+            return False
 
     def _find_all(self, selector: str) -> list:
         return self.browser.find_elements(By.CSS_SELECTOR, selector)

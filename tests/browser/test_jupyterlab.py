@@ -8,16 +8,17 @@ from tests.browser.page import NotebookPage
 
 
 def test_a_learner_types_an_answer_runs_the_check_and_reads_what_is_wrong(jupyterlab, browser):
-    page = NotebookPage(browser, *jupyterlab, "exercises/00_one_prompt.ipynb")
-    page.run("from llmcourse import Engine")
-    page.run("def generate_loop")
-    page.run('check("00.generate_loop"')
-    assert "not written yet" in page.wait_for_output('check("00.generate_loop"', "generate_loop")
+    page = NotebookPage(browser, *jupyterlab, "exercises/01_tokenizer.ipynb")
+    the_check = 'check("01.merge_pair"'
+    page.run("from llmcourse.workbook import")
+    page.run("def merge_pair")
+    page.run(the_check)
+    assert "not written yet" in page.wait_for_output(the_check, "merge_pair")
 
-    page.type_into("def generate_loop", "def generate_loop(next_logits, ids, max_new, stop_ids): return list(ids)")
-    page.run("def generate_loop")
-    page.run('check("00.generate_loop"')
-    said = page.wait_for_output('check("00.generate_loop"', "of")
+    page.type_into("def merge_pair", "def merge_pair(ids, pair, new_id): return list(ids)")
+    page.run("def merge_pair")
+    page.run(the_check)
+    said = page.wait_for_output(the_check, "of 4 points")
     page.picture("wrong-answer")
     assert "wrong values" in said and "✗" in said and "Hint:" in said
     assert "Traceback" not in said
@@ -31,7 +32,7 @@ def test_lesson_00_runs_from_top_to_bottom(jupyterlab, browser):
     assert "Paris" in page.text()
 
 
-@pytest.mark.parametrize("lesson", ["00_one_prompt"])
+@pytest.mark.parametrize("lesson", ["00_one_prompt", "01_tokenizer"])
 def test_a_lesson_shows_its_pictures_before_any_cell_is_run(jupyterlab, browser, lesson):
     page = NotebookPage(browser, *jupyterlab, f"notebooks/{lesson}.ipynb", kernel=False)
     pictures = page.pictures()
