@@ -7,7 +7,7 @@ import sys
 import tempfile
 from statistics import median
 
-from sides import environment, wait_for_quiet
+from benchmarks.sides import environment, wait_for_quiet
 
 _TIMED = "import time\nstart = time.perf_counter()\n{work}\nprint(time.perf_counter() - start)"
 _FIRST = """import torch
@@ -24,7 +24,13 @@ _PEER = """import torch
 from transformers import AutoModelForCausalLM
 from llmcourse.model.hub import model_folder
 folder = model_folder()
-""" + _TIMED.format(work="AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, {dtype!r}))")
+""" + _TIMED.format(work="model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, {dtype!r}))\n{more}")
+_TIMED_CODE = {
+    "later": _LATER,
+    "later, to the first token": _READY,
+    "transformers": _PEER.replace("{more}", ""),
+    "transformers, to the first token": _PEER.replace("{more}", "model(torch.tensor([[1]]))"),
+}
 
 
 def run(rounds: int, wheel: str | None) -> dict:
@@ -36,7 +42,7 @@ def run(rounds: int, wheel: str | None) -> dict:
             seconds.setdefault("first, float32", []).append(timed(code, {"LLMCOURSE_CACHE": empty}))
     for _ in range(rounds):
         for dtype in ("float32", "bfloat16"):
-            for name, code in [("later", _LATER), ("later, to the first token", _READY), ("transformers", _PEER)]:
+            for name, code in _TIMED_CODE.items():
                 seconds.setdefault(f"{name}, {dtype}", []).append(timed(code.format(dtype=dtype), {}))
     return {"rounds": rounds, "seconds": seconds, "median_s": {name: median(times) for name, times in seconds.items()}}
 

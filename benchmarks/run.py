@@ -1,6 +1,6 @@
 """Run the benchmarks and write results/*.json and the tables in README.md.
 
-usage: run.py [speed] [startup] [load] [--rounds N] [--threads N] [--wheel FILE] [--peer "PYTHON WORKER MODEL DTYPE"]
+In the project's folder: python -m benchmarks.run [speed] [startup] [load] [table] [options]
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ import os
 from datetime import datetime, timezone
 from pathlib import Path
 
-import load
-import speed
-import startup
-from table import write_tables
-
+from benchmarks import load, speed, startup
+from benchmarks.table import write_tables
 from llmcourse.measure.machine import machine_facts
 
 RESULTS = Path(__file__).parent / "results"

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 HERE = Path(__file__).parent
-BUSY_PERCENT, PATIENCE_S = 10, 60
+BUSY_PERCENT, PATIENCE_S = 10, 20
 
 
 class Side:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from statistics import median
 
-from sides import Side, wait_for_quiet
+from benchmarks.sides import Side, wait_for_quiet
 
 from llmcourse.measure.bench import decode_bytes, prefill_flops
 from llmcourse.measure.machine import memory_bandwidth, peak_flops

@@ -7,7 +7,7 @@ import sys
 import time
 from statistics import median
 
-from sides import environment, wait_for_quiet
+from benchmarks.sides import environment, wait_for_quiet
 
 COMMANDS = {
     "python, doing nothing": ["-c", "pass"],

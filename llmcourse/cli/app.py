@@ -41,7 +41,6 @@ class CourseGroup(TyperGroup):
         """Run the command that was asked for."""
         try:
             super().invoke(ctx)
-            sys.stdout.flush()
         except _UsageError as error:
             error.ctx = error.ctx or ctx
             raise
@@ -50,10 +49,6 @@ class CourseGroup(TyperGroup):
             raise typer.Exit(FAILED) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(INTERRUPTED) from error
-        except BrokenPipeError as error:
-            # The reader went away (`| head`). Python flushes once more at its end: give it somewhere to write.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(FAILED) from error
 
 
 app = typer.Typer(

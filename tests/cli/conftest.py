@@ -51,10 +51,11 @@ def start():
     processes = []
 
     def start(*arguments: str, python: tuple[str, ...] = ("-m", "llmcourse"), **settings) -> subprocess.Popen:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "latin-1", **settings.pop("env", {})}
+        # A console that is not UTF-8; and threads that do not spin while they wait (tests share their cores).
+        ours = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "latin-1", "OMP_WAIT_POLICY": "passive"}
         process = subprocess.Popen(
             [sys.executable, *python, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=environment, **settings,
+            env={**os.environ, **ours}, **settings,
         )  # fmt: skip
         processes.append(process)
         return process

@@ -216,3 +216,12 @@ def test_a_reader_that_goes_away_ends_it_quietly(start):
     process.stdout = None
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (1, b"")
+
+
+def test_a_reader_that_was_never_there_is_no_error_to_talk_about(start):
+    process = start("tokenize", "one two three")
+    process.stdout.close()
+    process.stdout = None
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert b"Error" not in err and b"Exception" not in err
