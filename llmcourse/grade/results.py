@@ -12,9 +12,11 @@ from llmcourse.errors import CourseError
 from .attend import Attended
 from .reader import Read
 from .reference import Reference
+from .replay import HiddenCode
 
 OK, PROBLEMS, UNREADABLE, OTHER_LESSON, MISSING = "ok", "problems", "unreadable", "other lesson", "missing"
 MAX_DETAIL = 300
+HIDDEN_CODE = f"{HiddenCode.__module__}.{HiddenCode.__qualname__}"
 _NOT_HONEST = (TIMEOUT, PROCESS_DIED, NOT_RUN, FORBIDDEN)
 _NO_ANSWER = ("SystemExit", "KeyboardInterrupt", "GeneratorExit", "MemoryError")
 _A_RESULT = ("wrong values", "wrong type", "wrong shape", "returned None")
@@ -33,10 +35,12 @@ def graded(lesson: Lesson, reference: Reference, read: Read, attended: Attended)
     tests = [_test(v, attended.seconds.get(v.probe.id, 0.0)) for v in verdicts]
     exercises = [_exercise(name, [v for v in verdicts if v.probe.exercise == name], attended, reference)
                  for name in lesson.exercises]
-    problems = sorted(attended.problems, key=lambda one: not _is_import_failure(one, read))
+    hidden = [one for one in attended.problems if one["error"] == HIDDEN_CODE]
+    problems = sorted((one for one in attended.problems if one not in hidden), key=lambda one: not _is_import_failure(one, read))
+    warnings = [*read.warnings, *(printable(f"cell {one['cell']} was left at line {one['line']}: {one['message']}") for one in hidden)]
     reason = _reason(problems, verdicts, read, attended)
     return {"lesson": lesson.number, "status": PROBLEMS if reason else OK, "reason": reason,
-            "score": sum(v.points for v in verdicts), "max": lesson.points(), "problems": problems, "warnings": read.warnings,
+            "score": sum(v.points for v in verdicts), "max": lesson.points(), "problems": problems, "warnings": warnings,
             "exercises": exercises, "tests": tests}
 
 
