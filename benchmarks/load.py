@@ -24,7 +24,8 @@ _PEER = """import torch
 from transformers import AutoModelForCausalLM
 from llmcourse.model.hub import model_folder
 folder = model_folder()
-""" + _TIMED.format(work="model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, {dtype!r}))\n{more}")
+dtype = getattr(torch, {dtype!r})
+""" + _TIMED.format(work="model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)\n{more}")
 _TIMED_CODE = {
     "later": _LATER,
     "later, to the first token": _READY,

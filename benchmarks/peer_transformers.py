@@ -1,4 +1,4 @@
-"""Worker: transformers on the same folder. usage: peer_transformers.py MODEL_FOLDER float32|bfloat16 [--mode generate|loop]
+"""Worker: transformers on the same folder. usage: peer_transformers.py MODEL_FOLDER float32|bfloat16 [--mode MODE]
 
 loop (the default) calls the model directly and takes the argmax: the library's fastest way, without the bookkeeping of
 its `generate`. generate is what its users call.
@@ -61,8 +61,13 @@ def load():
             moments.append(time.perf_counter())
         return moments, output
 
-    facts = {"side": "transformers", "version": transformers.__version__, "dtype": args.dtype, "mode": args.mode or "loop"}
-    facts["attention"] = model.config._attn_implementation
+    facts = {
+        "side": "transformers",
+        "version": transformers.__version__,
+        "dtype": args.dtype,
+        "mode": args.mode or "loop",
+        "attention": model.config._attn_implementation,
+    }
     return (with_generate if args.mode == "generate" else with_loop), facts
 
 

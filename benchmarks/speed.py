@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from statistics import median
 
@@ -44,9 +45,20 @@ def run(rounds: int, threads: int, peers: list[str]) -> dict:
         for side in sides.values():
             side.close()
     for name, side in sides.items():
-        measured[name] = {**side.facts, **measured[name], **shares(measured[name], side.facts["dtype"], config, ceilings)}
-    settings = {"prefill_tokens": N_PREFILL, "decode_tokens": N_DECODE - 1, "decode_after": N_SHORT, "long_after": LONG_CONTEXT}
-    return {"model": config.name, "threads": threads, "rounds": rounds, **settings, "ceilings": ceilings, "sides": measured}
+        rates = measured[name]
+        measured[name] = {**side.facts, **rates, **shares(rates, side.facts["dtype"], config, ceilings)}
+    return {
+        "model": config.name,
+        "threads": threads,
+        "omp_wait_policy": os.environ.get("OMP_WAIT_POLICY", "default"),
+        "rounds": rounds,
+        "prefill_tokens": N_PREFILL,
+        "decode_tokens": N_DECODE - 1,
+        "decode_after": N_SHORT,
+        "long_after": LONG_CONTEXT,
+        "ceilings": ceilings,
+        "sides": measured,
+    }
 
 
 def measure(sides: dict[str, Side], rounds: int, vocab_size: int) -> dict[str, dict]:
@@ -75,7 +87,7 @@ def rate(itl_s: list[float]) -> float:
 
 
 def shares(rates: dict, dtype: str, config, ceilings: dict) -> dict[str, float]:
-    """Shares of the machine's measured ceilings: MFU of prefill, MBU of decode (least possible traffic, both dtypes)."""
+    """Shares of the machine's measured ceilings: MFU of prefill, MBU of decode (of the least possible traffic)."""
     itemsize = {"float32": 4, "bfloat16": 2}.get(dtype)
     if itemsize is None:
         return {}

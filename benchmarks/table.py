@@ -17,7 +17,8 @@ _ROWS = {  # measured → its title, and the key of its share of the machine's c
 def write_tables(results: Path, readme: Path) -> None:
     """Replace what stands between the markers of `readme` by the tables of all results there are."""
     makers = [("speed.json", speed_tables), ("load.json", load_table), ("startup.json", startup_table)]
-    parts = [maker(json.loads((results / name).read_text("utf-8"))) for name, maker in makers if (results / name).exists()]
+    found = [(results / name, maker) for name, maker in makers if (results / name).exists()]
+    parts = [maker(json.loads(path.read_text("utf-8"))) for path, maker in found]
     text = readme.read_text("utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
@@ -30,7 +31,8 @@ def speed_tables(result: dict) -> str:
     lines = [
         "### Prefill and decode, tokens per second",
         "",
-        f"{result['model']}, {result['threads']} threads, medians of {result['rounds']} alternating rounds; {where(result)}. "
+        f"{result['model']}, {result['threads']} threads (OpenMP's wait policy: {result['omp_wait_policy']}), "
+        f"medians of {result['rounds']} alternating rounds; {where(result)}. "
         f"Measured ceilings: {ceilings['bytes_per_s'] / 1e9:.1f} GB/s read, "
         f"{ceilings['flops_per_s']['float32'] / 1e9:.0f} GFLOP/s float32, "
         f"{ceilings['flops_per_s']['bfloat16'] / 1e9:.0f} GFLOP/s bfloat16. In brackets: the share reached.",
@@ -41,7 +43,8 @@ def speed_tables(result: dict) -> str:
     for name, side in result["sides"].items():
         cells = [cell(median(side[key]), side.get(share)) for key, (_, share) in _ROWS.items()]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += ["", "| ratio: median over rounds (lowest to highest) | " + " | ".join(_ROWS) + " |", "|---|" + "---|" * len(_ROWS)]
+    heading = "| ratio: median over rounds (lowest to highest) | " + " | ".join(_ROWS) + " |"
+    lines += ["", heading, "|---|" + "---|" * len(_ROWS)]
     sides = result["sides"]
     for dtype in ("float32", "bfloat16"):
         ours, peers = sides[f"llmcourse {dtype}"], peers_of(sides, dtype)

@@ -11,16 +11,16 @@ from typer.core import TyperGroup
 
 from llmcourse.cli import bench, doctor, download, generate, tokenize, version
 from llmcourse.cli.options import with_folder
+from llmcourse.cli.options import FAILED, INTERRUPTED, USAGE
 from llmcourse.errors import CourseError
 from llmcourse.grade import commands as grading
 from llmcourse.workbook import commands as studying
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
 _UsageError = typer.BadParameter.__base__  # click's; newer versions of typer carry their own copy of click
 
 
 class CourseGroup(TyperGroup):
-    """Turns what ends a command early into one line on stderr and an exit code. Unexpected errors keep their traceback."""
+    """Turns what ends a command early into one line on stderr and an exit code. Unexpected errors keep a traceback."""
 
     def main(self, args=None, *rest, standalone_mode: bool = True, **extra):
         """Run and exit: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C."""

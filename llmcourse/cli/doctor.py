@@ -10,7 +10,7 @@ from llmcourse.cli import show
 from llmcourse.cli.options import AsJson
 
 Measure = Annotated[
-    bool, typer.Option("--measure/--no-measure", help="Measure bandwidth and FLOP rates (some seconds), or leave them out.")
+    bool, typer.Option("--measure/--no-measure", help="Measure bandwidth and FLOP rates (some seconds), or do not.")
 ]
 
 

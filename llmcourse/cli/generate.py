@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from llmcourse.cli import show
-from llmcourse.cli.options import OUTPUT, SAMPLING, AsJson, CacheName, Device, Dtype, Model, PartsName
+from llmcourse.cli.options import INTERRUPTED, OUTPUT, SAMPLING, AsJson, CacheName, Device, Dtype, Model, PartsName
 from llmcourse.cli.prompt import read_text, unescape
 
 if TYPE_CHECKING:
     from llmcourse.engine.engine import Engine, Stream
     from llmcourse.engine.request import Result
     from llmcourse.workbook.mine import Mine
-
-_INTERRUPTED = 130
 
 Prompt = Annotated[
     Optional[str],
@@ -40,7 +38,8 @@ Penalty = Annotated[
     float, typer.Option(help="Above 1: make tokens that occurred less likely.", rich_help_panel=SAMPLING)
 ]
 Seed = Annotated[
-    Optional[int], typer.Option(help="The same seed draws the same tokens.", show_default=False, rich_help_panel=SAMPLING)
+    Optional[int],
+    typer.Option(help="The same seed draws the same tokens.", show_default=False, rich_help_panel=SAMPLING),
 ]
 Stop = Annotated[
     Optional[list[str]],
@@ -108,7 +107,7 @@ def generate(
         typer.echo(f"\n{yours}", err=True)
     typer.echo(show.numbers(stream.result, engine.model), err=True)
     if interrupted:
-        raise typer.Exit(_INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
 
 
 def learners_parts(folder: str, parts: str | None) -> Mine:

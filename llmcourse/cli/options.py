@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+FAILED, USAGE, INTERRUPTED = 1, 2, 130  # exit codes, beside 0
 MODEL, SAMPLING, OUTPUT = "Model", "Sampling", "Output"
 
 Model = Annotated[

@@ -51,8 +51,9 @@ def show_step(console: Console, tokenizer, step: int, n_computed: int, token: To
         rows.append((token.id, token.logprobs.chosen))
     for (number, logprob), piece in zip(rows, tokenizer.tokens(number for number, _ in rows)):
         probability, chosen = math.exp(logprob), number == token.id
-        row = Text(f"  {'→' if chosen else ' '} {number:>6}  {fit(piece)} {probability:>6.1%}  ", "green" if chosen else "")
-        row.append(bar(probability), "green" if chosen else "blue")
+        mark, style, bar_style = ("→", "green", "green") if chosen else (" ", "", "blue")
+        row = Text(f"  {mark} {number:>6}  {fit(piece)} {probability:>6.1%}  ", style)
+        row.append(bar(probability), bar_style)
         console.print(row)
 
 

@@ -51,8 +51,9 @@ class Bench:
 
 
 def bench_decode(
-    model, parts=None, *, cache: str = "contiguous", n_prompt: int = PROMPTS["decode"], n_output: int = 64, runs: int = 5
-) -> Bench:
+    model, parts=None, *, cache: str = "contiguous", n_prompt: int = PROMPTS["decode"], n_output: int = 64,
+    runs: int = 5,
+) -> Bench:  # fmt: skip
     """Decode one request, token by token, through the whole engine: model, sampler (greedy), scheduler.
 
     A run generates n_output tokens after n_prompt random ones. Its figure is n_output − 1 divided by the seconds from

@@ -54,8 +54,8 @@ def start():
         # A console that is not UTF-8; and threads that do not spin while they wait (tests share their cores).
         ours = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "latin-1", "OMP_WAIT_POLICY": "passive"}
         process = subprocess.Popen(
-            [sys.executable, *python, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, **ours}, **settings,
+            [sys.executable, *python, *arguments], env={**os.environ, **ours}, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings,
         )  # fmt: skip
         processes.append(process)
         return process

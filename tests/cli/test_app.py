@@ -129,7 +129,8 @@ def test_what_ends_a_command_early_gives_its_exit_code(capsys, error, code, said
 
 
 def test_the_course_commands_are_mounted():
-    assert {"open", "reset", "check", "progress", "hint", "author", "grade"} <= set(typer.main.get_command(app).commands)
+    names = set(typer.main.get_command(app).commands)
+    assert {"open", "reset", "check", "progress", "hint", "author", "grade"} <= names
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ def test_decode_has_the_documented_fields_and_its_share_of_the_bandwidth(run, mo
 
 
 def test_prefill_has_its_share_of_the_flop_rate(run, model):
-    ran = run("bench", "prefill", "--runs", "2", "--prompt-tokens", "24", "--cache", "none", "--parts", "reference", "--json")
+    options = "--runs 2 --prompt-tokens 24 --cache none --parts reference --json"
+    ran = run("bench", "prefill", *options.split())
     fields = json.loads(ran.out)
     assert list(fields) == FIELDS
     expected = prefill_flops(model.config, 24) / 24 * fields["tokens_per_s"]

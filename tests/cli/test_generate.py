@@ -141,8 +141,8 @@ def test_every_sampling_option_reaches_the_sampler(run, monkeypatch):
 
     monkeypatch.setattr("llmcourse.cli.engine.make_engine", lambda *_: Recorder())
     options = (
-        "--max-tokens 7 --temperature 0.5 --top-k 9 --top-p 0.8 --min-p 0.1 --repetition-penalty 1.3 --seed 4 --ignore-eos "
-        r"--stop A --stop \n --stop \\n"
+        "--max-tokens 7 --temperature 0.5 --top-k 9 --top-p 0.8 --min-p 0.1 --repetition-penalty 1.3 --seed 4 "
+        r"--ignore-eos --stop A --stop \n --stop \\n"
     )
     run("generate", "Hi", *options.split())
     assert seen["prompt"] == "Hi"
@@ -194,8 +194,8 @@ def test_ctrl_c_before_the_first_token_has_no_times(run, monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process on Windows")
 def test_a_real_sigint_in_the_middle_of_a_stream_ends_it_cleanly(start, engine):
-    process = start("generate", "Once upon a time", "--raw", "--temperature", "0", "--max-tokens", "4000", "--device", "cpu",
-                    "--ignore-eos", bufsize=0)  # fmt: skip
+    options = "--raw --temperature 0 --max-tokens 4000 --device cpu --ignore-eos"
+    process = start("generate", "Once upon a time", *options.split(), bufsize=0)
     begun = b""
     while len(begun) < 40:
         begun += process.stdout.read(1)

@@ -41,11 +41,16 @@ def test_one_token_is_not_tokens_and_has_no_itl():
     assert numbers(one, AnyModel) == "1 prompt token · 1 output token · TTFT 100 ms · 10.0 tokens/s · M, bfloat16, cpu"
 
 
-@pytest.mark.parametrize("reason, said", [("length", "stopped by the length limit"), ("cancelled", "stopped by Ctrl-C")])
+@pytest.mark.parametrize(
+    "reason, said", [("length", "stopped by the length limit"), ("cancelled", "stopped by Ctrl-C")]
+)
 def test_the_line_says_what_ended_an_answer_early(reason, said):
     assert numbers(replace(RESULT, finish_reason=reason), AnyModel).endswith(f" · {said}")
 
 
-@pytest.mark.parametrize("typed, meant", [(r"\n", "\n"), (r"a\tb", "a\tb"), (r"\\n", r"\n"), (r"\\\n", "\\\n"), ("plain", "plain")])
+@pytest.mark.parametrize(
+    "typed, meant",
+    [(r"\n", "\n"), (r"a\tb", "a\tb"), (r"\\n", r"\n"), (r"\\\n", "\\\n"), ("plain", "plain")],
+)
 def test_backslashes_in_a_stop_string_mean_what_they_mean_in_python(typed, meant):
     assert unescape(typed) == meant

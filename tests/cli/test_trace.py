@@ -55,7 +55,8 @@ def test_every_step_shows_the_five_likeliest_tokens_of_the_model(run, model, tok
 
 @pytest.mark.parametrize("cache, computed", [("contiguous", [5, 1, 1]), ("none", [5, 6, 7])])
 def test_every_step_says_how_many_tokens_it_computed_and_how_long(run, cache, computed):
-    steps = re.findall(r"^step (\d+): computed (\d+) tokens? in [\d.,]+ ms$", trace(run, "--cache", cache), re.MULTILINE)
+    heading = re.compile(r"^step (\d+): computed (\d+) tokens? in [\d.,]+ ms$", re.MULTILINE)
+    steps = heading.findall(trace(run, "--cache", cache))
     assert steps == [(str(number), str(n)) for number, n in enumerate(computed, 1)]
 
 
