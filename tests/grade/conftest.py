@@ -1,8 +1,7 @@
-"""A small course with one lab (tests/grade/lab) to grade, and how submissions to it are made."""
+"""A small course to grade: a lab without torch (tests/grade/lab) and one with it (tests/grade/lab_torch)."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -11,21 +10,21 @@ import pytest
 from llmcourse.workbook.author import generate, write_notebook
 from llmcourse.workbook.course import Course
 
-NAME = "01_small"
+LABS = {"01_small": "lab", "02_tensors": "lab_torch"}
 
 
 @pytest.fixture(scope="session")
 def small_course(tmp_path_factory) -> Course:
     """The course, built (not executed)."""
-    root, source = tmp_path_factory.mktemp("course"), Path(__file__).parent / "lab"
-    for part in ("lab", "lesson", "wrong"):
-        (root / "authoring" / NAME).mkdir(parents=True, exist_ok=True)
-        shutil.copy(source / f"{part}.py", root / "authoring" / NAME)
-    (root / "checks").mkdir()
-    shutil.copy(source / "checks.py", root / "checks" / f"{NAME}.py")
+    root = tmp_path_factory.mktemp("course")
     ours = Course(root)
-    for kind, folder in (("exercise", "exercises"), ("solution", "solutions")):
-        write_notebook(root / folder / f"{NAME}.ipynb", generate(ours, NAME, kind))
+    (root / "checks").mkdir()
+    for name, folder in LABS.items():
+        source = Path(__file__).parent / folder
+        shutil.copytree(source, root / "authoring" / name, ignore=shutil.ignore_patterns("checks.py", "__pycache__"))
+        shutil.copy(source / "checks.py", root / "checks" / f"{name}.py")
+        for kind, place in (("exercise", "exercises"), ("solution", "solutions")):
+            write_notebook(root / place / f"{name}.ipynb", generate(ours, name, kind))
     return ours
 
 

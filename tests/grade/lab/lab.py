@@ -2,8 +2,6 @@
 # # Lab 01 · A small lab for the tests of the grader
 
 # %%
-import torch
-
 from llmcourse.workbook import check, hint, your_code
 
 # %% [markdown]
@@ -26,9 +24,9 @@ check("01.twice", twice=twice)
 
 # %% ex="scores"
 def scores(q, k):
-    """q [n, D] against k [T, D], scaled: float tensor [n, T]. Example: scores(ones(1, 4), ones(1, 4)) is [[2.0]]."""
+    """q [D] against each of k [T, D], scaled: list of T floats. Example: scores([1, 1, 1, 1], [[1, 1, 1, 1]]) is [2.0]."""
     ### BEGIN SOLUTION
-    return q @ k.T / k.shape[1] ** 0.5
+    return [sum(a * b for a, b in zip(q, one)) / len(q) ** 0.5 for one in k]
     ### END SOLUTION
 
 # %% check="scores"

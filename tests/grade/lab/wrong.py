@@ -11,4 +11,4 @@ def repeats(numbers):
     return numbers * 2
 
 
-edited("scores", "unscaled", old=" / k.shape[1] ** 0.5", new="", says="scaled", why="It is not scaled.")
+edited("scores", "unscaled", old=" / len(q) ** 0.5", new="", says="scaled", why="It is not scaled.")

@@ -1,0 +1,2 @@
+# %% [markdown]
+# # 02 · A small lesson
