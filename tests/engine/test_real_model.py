@@ -107,7 +107,9 @@ def compared(got, expected):
 
 
 @pytest.mark.parametrize(
-    "settings", [dict(), dict(max_step_tokens=1), dict(max_step_tokens=7), dict(max_requests=1), dict(parts=REFERENCE)], ids=str
+    "settings",
+    [dict(), dict(max_step_tokens=1), dict(max_step_tokens=7), dict(max_requests=1), dict(parts=REFERENCE)],
+    ids=["all at once", "one token a step", "seven tokens a step", "one request at a time", "reference"],
 )
 def test_greedy_ids_do_not_depend_on_the_arrangement(model, expected, settings):
     results = Engine(model, **settings).generate(TEXTS, SamplingParams(max_tokens=N_NEW, temperature=0, ignore_eos=True))
