@@ -11,7 +11,7 @@ from benchmarks.sides import Side, wait_for_quiet
 from llmcourse.measure.bench import decode_bytes, prefill_flops
 from llmcourse.measure.machine import memory_bandwidth, peak_flops
 from llmcourse.model.config import load_config
-from llmcourse.model.hub import model_folder
+from llmcourse.model.hub import DEFAULT_MODEL, model_folder
 
 N_PREFILL, N_SHORT, N_DECODE = 512, 16, 65
 LONG_CONTEXT = 2048
@@ -24,7 +24,7 @@ def run(rounds: int, threads: int, peers: list[str]) -> dict:
 
     torch.set_num_threads(threads)
     folder = model_folder()
-    config = load_config(folder)
+    config = load_config(folder, DEFAULT_MODEL)
     ceilings = {
         "bytes_per_s": memory_bandwidth(),
         "flops_per_s": {name: peak_flops(getattr(torch, name)) for name in ("float32", "bfloat16")},
