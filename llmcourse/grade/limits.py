@@ -7,6 +7,11 @@ import signal
 import sys
 from dataclasses import dataclass
 
+try:
+    import resource  # before any worker is shut in, where it could not be found
+except ImportError:
+    resource = None  # Windows, where no limit is ever set
+
 from .syscalls import CAP_DAC_READ_SEARCH, PR_SET_KEEPCAPS, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG, keep_capabilities, prctl
 
 GIBIBYTE = 1 << 30
@@ -48,8 +53,6 @@ def worker_uid(slot: int) -> int:
 
 def set_limits(limits: Limits, cpu_seconds: float, uid: int) -> None:
     """Limit this process and its children for good (POSIX). Call it before `become`."""
-    import resource
-
     wanted = {"RLIMIT_AS": limits.memory, "RLIMIT_CPU": int(cpu_seconds) + 1, "RLIMIT_CORE": 0,
               "RLIMIT_FSIZE": limits.file_bytes, "RLIMIT_NOFILE": limits.files}
     if sys.platform.startswith("linux"):

@@ -21,7 +21,7 @@ import sys
 
 from .limits import Limits
 from .sandbox import View
-from .shelter import Running, Shelter, children, start
+from .shelter import Running, Shelter, descendants, start
 from .syscalls import PR_SET_CHILD_SUBREAPER, prctl
 
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.2, 0.05
@@ -104,10 +104,8 @@ def _watch(parent: socket.socket, waker: int, running: Running) -> str:
 
 def _memory(pids: list[int]) -> int:
     """Bytes of private memory of these processes and of all their descendants."""
-    todo, pages = list(pids), 0
-    while todo:
-        one = todo.pop()
-        todo += children(one)
+    pages = 0
+    for one in descendants(pids):
         try:
             with open(f"/proc/{one}/statm") as file:
                 _, resident, shared = file.read().split()[:3]

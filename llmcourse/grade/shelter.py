@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from . import sandbox
@@ -173,15 +173,34 @@ def _sweep(uid: int) -> None:
                 os._exit(0)  # also where there was nobody to kill
         os.waitpid(killer, 0)
     deadline = time.monotonic() + SWEEP_SECONDS
+    stopped: set[int] = set()
     while time.monotonic() < deadline:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
+        left = set(descendants([os.getpid()])) - {os.getpid()}
+        # A stopped process cannot fork and keeps its place among those that its user may have: once no new one turns up,
+        # all can be killed without one of them replacing another.
+        _signal(left, signal.SIGKILL if left <= stopped else signal.SIGSTOP)
+        stopped |= left
+        if not _reap():
             return
-        if not pid:
-            for orphan in children(os.getpid()):
-                os.kill(orphan, signal.SIGKILL)
-            time.sleep(0.01)
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue  # it ended meanwhile
+
+
+def _reap() -> bool:
+    """Take leave of the children that have ended; whether there are others."""
+    while True:
+        try:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                time.sleep(0.005)
+                return True
+        except ChildProcessError:
+            return False
 
 
 def _empty(folder: str) -> None:
@@ -191,6 +210,15 @@ def _empty(folder: str) -> None:
             shutil.rmtree(entry.path)
         else:
             os.unlink(entry.path)
+
+
+def descendants(pids: Iterable[int]) -> list[int]:
+    """These processes, their children, and so on."""
+    found, todo = [], list(pids)
+    while todo:
+        found.append(todo.pop())
+        todo += children(found[-1])
+    return found
 
 
 def children(pid: int) -> list[int]:

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from llmcourse.checks import Lesson
+from llmcourse.grade.detect import why_no_namespaces
+from llmcourse.grade.limits import worker_uid
+from llmcourse.grade.view import view_of
 from llmcourse.workbook.author import generate, write_notebook
-from llmcourse.workbook.course import Course
+from llmcourse.workbook.course import Course, course
 
 LABS = {"01_small": "lab", "02_tensors": "lab_torch"}
 
@@ -33,3 +37,12 @@ def in_small_course(small_course, monkeypatch) -> Course:
     """The same, as the course in use."""
     monkeypatch.setenv("LLMCOURSE_ROOT", str(small_course.root))
     return small_course
+
+
+@pytest.fixture(scope="session")
+def namespaces(tmp_path_factory) -> None:
+    """Skips where this machine allows no namespace isolation, and says why."""
+    trial = view_of(course(), Lesson("00", "", {}, ()), tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("root"), ())
+    why = why_no_namespaces(trial, worker_uid(0))
+    if why:
+        pytest.skip(f"no namespace isolation on this machine: {why}")

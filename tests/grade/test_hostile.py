@@ -7,7 +7,6 @@ fifths of the usual ones; honest answers to lab 01 need a hundredth of those.
 from __future__ import annotations
 
 import csv
-import importlib.util
 import json
 import os
 import shutil
@@ -27,8 +26,8 @@ from llmcourse.grade.limits import Limits
 from llmcourse.grade.reference import graded_lesson
 from llmcourse.grade.run import Options, grade
 from llmcourse.workbook.course import Course, course
+from tests.grade import hashes, hostile_pack
 
-HERE = Path(__file__).parent
 LAB = "01_tokenizer"
 SECRET, PORTS = "a-value-that-nobody-may-see", range(48631, 48636)
 BOTH = ("namespace", "process")
@@ -41,17 +40,7 @@ def own_probe_of_decode(answer, rng):
 '''
 
 
-def load(name: str):
-    """A module beside this file."""
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-pack, hashes = load("hostile_pack"), load("hashes")
-CASES = {case.name: case for case in pack.cases()}
+CASES = {case.name: case for case in hostile_pack.cases()}
 
 
 @dataclass
@@ -85,7 +74,7 @@ def build(folder: Path) -> World:
     shutil.copytree(course().root / "authoring" / LAB, folder / "course" / "authoring" / LAB)
     (folder / "own").mkdir()
     (folder / "own" / "01.py").write_text(OWN_PROBES)
-    pack.write(folder / "submissions")
+    hostile_pack.write(folder / "submissions")
     correct = (folder / "submissions" / "check_cells_deleted.ipynb").read_bytes()
     for name in ("aa_neighbour", "deleted_while_grading", "mm_neighbour", "zz_neighbour"):
         (folder / "submissions" / f"{name}.ipynb").write_bytes(correct)
@@ -164,8 +153,6 @@ def graded_pack(isolation: str):
     """The pack, graded in a tier."""
     if not sys.platform.startswith("linux"):
         pytest.skip("the pack forks and kills: it needs Linux")
-    if isolation == "namespace" and (why := why_no_namespaces()):
-        pytest.skip(f"no namespace isolation on this machine: {why}")
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder, pytest.MonkeyPatch.context() as patch:
         found = build(Path(folder))
         patch.setenv("LLMCOURSE_ROOT", str(found.course.root))
@@ -176,7 +163,7 @@ def graded_pack(isolation: str):
 
 
 @pytest.fixture(scope="module")
-def namespace_world():
+def namespace_world(namespaces):
     yield from graded_pack("namespace")
 
 
@@ -189,16 +176,6 @@ def process_world():
 def world(request) -> World:
     """The pack as graded in this test's tier."""
     return request.getfixturevalue(f"{request.param}_world")
-
-
-def why_no_namespaces() -> str:
-    """"" where a process can be shut in."""
-    from llmcourse.checks import Lesson
-    from llmcourse.grade import detect, limits, view
-
-    with tempfile.TemporaryDirectory() as folder:
-        trial = view.view_of(course(), Lesson("00", "", {}, ()), Path(folder), Path(folder), ())
-        return detect.why_no_namespaces(trial, limits.worker_uid(0))
 
 
 def expected(world: World, case) -> float:
@@ -284,5 +261,5 @@ def test_the_attack_on_the_solutions_would_work_without_the_isolation(world):
 
 
 def test_the_notebooks_in_the_tree_are_those_of_the_sources():
-    files = {file.stem: file.read_bytes() for file in pack.NOTEBOOKS.glob("*.ipynb")}
+    files = {file.stem: file.read_bytes() for file in hostile_pack.NOTEBOOKS.glob("*.ipynb")}
     assert files == {case.name: case.content for case in CASES.values()}, "run: python tests/grade/hostile_pack.py"
