@@ -116,13 +116,13 @@ def test_filters_never_drop_the_likeliest_token(values, k, p, min_p, temperature
     assert all(out[i] == scaled[i] for i in kept(out))
 
 
-@given(st.integers(0, 2**32), st.floats(0, 1), st.sampled_from([0.5, 2.0, 8.0]))
+@given(st.integers(0, 2**32), st.floats(0, 0.999), st.sampled_from([0.5, 2.0, 8.0]))
 def test_top_p_over_a_real_vocabulary_equals_sorting_all_of_it(seed, p, spread):
-    """Oracle: the definition, with a sort of all 5,000 tokens; float64, so that no two sums fall on p by rounding."""
+    """Oracle: the definition, with a sort of all 5,000 tokens; float64, so that rounding (1e-16) does not decide."""
     logits = torch.randn(5_000, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * spread
     order = logits.argsort(descending=True, stable=True)
     sums = logits[order].softmax(-1).cumsum(-1)
-    n_kept = min(int((sums < p).sum()) + 1, 5_000) if p < 1 else 5_000
+    n_kept = int((sums < p).sum()) + 1
     assert kept(top_p_filter(logits, p)) == sorted(order[:n_kept].tolist())
 
 
