@@ -2,9 +2,9 @@
 
 usage, in the project's folder: python -m benchmarks.grading [--submissions N] [--seed N]
 
-Alone is one warm process that runs each submission's answers and the probes on them one after the other, with nothing between
-it and them: no reading, no isolation, no comparing, no reports. Both sides get one processor for the ratio; the whole run is
-then timed with one job for each processor.
+Alone is one warm process that runs each submission's answers and the probes on them one after the other, with nothing
+between it and them: no reading, no isolation, no comparing, no reports. The ratio is taken with one job, in seconds of
+the clock and of the processors; the whole run is timed with one job for each processor too.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-os.environ.update({name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")})  # as in a worker
+os.environ.update(
+    {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+)  # as in a worker
 
 from llmcourse import given  # noqa: E402
 from llmcourse.checks import Answer, load_wrong  # noqa: E402
 from llmcourse.checks.run import run_probe  # noqa: E402
-from llmcourse.grade.run import Options, grade  # noqa: E402
+from llmcourse.grade.options import Options  # noqa: E402
+from llmcourse.grade.run import grade  # noqa: E402
 from llmcourse.measure.machine import machine_facts  # noqa: E402
 from llmcourse.workbook.answers import choose, execute  # noqa: E402
 from llmcourse.workbook.course import course  # noqa: E402
@@ -45,17 +48,28 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         files = make_submissions(work / "submissions", args.submissions, args.seed)
-        times = {f"grade_{jobs}_jobs_s": graded(work, jobs, args.seed) for jobs in dict.fromkeys((1, n_processors))}
-        loading, probing = alone(files, args.seed)
-    one, most = times["grade_1_jobs_s"], times[f"grade_{n_processors}_jobs_s"]
-    result = {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "machine": machine_facts(),
-              "lesson": LESSON, "submissions": args.submissions, "jobs": n_processors, "isolation": times_isolation(),
-              **times, "minutes": most / 60, "alone_load_s": loading, "alone_probes_s": probing,
-              "overhead": one / (loading + probing), "overhead_over_probes_only": one / probing}
+        probes_alone = alone(files, args.seed)
+        one_job = graded(work, 1, args.seed)
+        all_jobs = graded(work, n_processors, args.seed)
+    overhead = {kind: one_job[kind] / probes_alone[kind] for kind in ("wall_s", "cpu_s")}
+    result = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "machine": machine_facts(),
+        "lesson": LESSON,
+        "submissions": args.submissions,
+        "jobs": n_processors,
+        "probes_alone": probes_alone,
+        "one_job": one_job,
+        "all_jobs": all_jobs,
+        "minutes": all_jobs["wall_s"] / 60,
+        "overhead": overhead,
+    }
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    print(f"{args.submissions} submissions: {most / 60:.2f} minutes with {n_processors} jobs; with one job {one:.1f} s, "
-          f"alone {loading + probing:.1f} s ({probing:.1f} s of it in probes): {result['overhead']:.2f}×")
+    sides = [f"{side['wall_s']:.1f} s (processors {side['cpu_s']:.1f} s)" for side in (one_job, probes_alone)]
+    print(f"{args.submissions} submissions: {result['minutes']:.2f} minutes with {n_processors} jobs")
+    print(f"one job {sides[0]}, the probes alone {sides[1]}")
+    print(f"overhead: {overhead['wall_s']:.2f}× by the clock, {overhead['cpu_s']:.2f}× by processors")
 
 
 def make_submissions(folder: Path, n: int, seed: int) -> list[Path]:
@@ -89,43 +103,41 @@ def wrong_sources() -> dict[str, list[str]]:
             source = sources[one.exercise].replace(one.old, one.new)
         else:
             text = inspect.getsource(one.answer)
-            source = text[text.index("def " if inspect.isfunction(one.answer) else "class "):].replace(one.name, one.exercise)
+            source = text[text.index("def " if inspect.isfunction(one.answer) else "class ") :].replace(
+                one.name, one.exercise
+            )
         found.setdefault(one.exercise, []).append(source)
     return found
 
 
-def graded(work: Path, jobs: int, seed: int) -> float:
-    """Seconds of a whole run, from the command to the table."""
-    started = time.perf_counter()
-    done = grade(Options((work / "submissions",), work / f"graded{jobs}", LESSON, seed, jobs))
-    seconds = time.perf_counter() - started
-    global _isolation
-    _isolation = done.record.isolation
+def graded(work: Path, jobs: int, seed: int) -> dict:
+    """A whole run, from the command to the table."""
+    options = Options((work / "submissions",), work / f"graded{jobs}", LESSON, seed, jobs)
+    before, started = processor_seconds(), time.perf_counter()
+    done = grade(options)
+    times = {"wall_s": time.perf_counter() - started, "cpu_s": processor_seconds() - before}
     assert len(done.results) == len(list((work / "submissions").iterdir()))
-    return seconds
+    return {**times, "isolation": done.record.isolation}
 
 
-def times_isolation() -> str:
-    """The tier that was used."""
-    return _isolation
-
-
-def alone(files: list[Path], seed: int) -> tuple[float, float]:
-    """Seconds of running the answers, and of the probes, in this process."""
+def alone(files: list[Path], seed: int) -> dict:
+    """Running the answers and the probes on them in this process."""
     ours = course()
     lesson, lab = ours.lesson(LESSON), read_notebook(ours.exercise(LESSON))
     todo = [choose(read_notebook(file), lab, lesson.exercises)[0] for file in files]
     execute(todo[0])
-    loading = probing = 0.0
+    before, started = processor_seconds(), time.perf_counter()
     for pieces in todo:
-        started = time.perf_counter()
         answers = execute(pieces)
         answer = Answer({name: answers.objects[name] for name in lesson.exercises if name in answers.objects})
-        loaded = time.perf_counter()
         for probe in lesson.probes:
             run_probe(probe, answer, seed, forbids=given.forbidden(lesson, probe.exercise))
-        loading, probing = loading + loaded - started, probing + time.perf_counter() - loaded
-    return loading, probing
+    return {"wall_s": time.perf_counter() - started, "cpu_s": processor_seconds() - before}
+
+
+def processor_seconds() -> float:
+    """Of this process and of all children that have ended."""
+    return sum(os.times()[:4])
 
 
 if __name__ == "__main__":

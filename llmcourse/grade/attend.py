@@ -1,6 +1,6 @@
 """The parent's side of one submission's workers: deadlines, caps, and a new worker after a hang or a death.
 
-    attend(workers, payload, probes, …) -> Attended: every probe's outcome, whatever the submission does
+attend(workers, payload, probes, …) -> Attended: every probe's outcome, whatever the submission does
 """
 
 from __future__ import annotations
@@ -49,7 +49,12 @@ class Stop:
     def problem(self, cell: int) -> dict:
         """As a cell's problem."""
         if self.how == TIMEOUT:
-            return {"cell": cell, "error": TIMEOUT, "message": "it runs too long: is there a loop that never ends?", "line": 0}
+            return {
+                "cell": cell,
+                "error": TIMEOUT,
+                "message": "it runs too long: is there a loop that never ends?",
+                "line": 0,
+            }
         return {"cell": cell, "error": PROCESS_DIED, "message": self.how, "line": 0}
 
 
@@ -76,7 +81,10 @@ def attend(workers, payload: dict, probes: list[Probe], stopped: Callable[[], bo
             pieces = _without(pieces, cell)
         left = _to_go_on_with(probes, found)
     for probe in left:
-        found.outcomes[probe.id] = {"kind": NOT_RUN, "why": "the cells above do not run" if n_loads_failed else "stopped"}
+        found.outcomes[probe.id] = {
+            "kind": NOT_RUN,
+            "why": "the cells above do not run" if n_loads_failed else "stopped",
+        }
     return found
 
 
@@ -143,7 +151,10 @@ class _Session:
             seconds = message.get("seconds")
             self.found.seconds[probe.id] = seconds if type(seconds) is float and 0 <= seconds < 1e6 else 0.0
             self.n_done += 1
-            if message["outcome"].get("kind") == TIMEOUT and _n_stops(self.probes, self.found)[probe.exercise] >= MAX_STOPS:
+            if (
+                message["outcome"].get("kind") == TIMEOUT
+                and _n_stops(self.probes, self.found)[probe.exercise] >= MAX_STOPS
+            ):
                 return
 
     def _message(self, seconds: float) -> dict:
@@ -169,7 +180,10 @@ class _Session:
 def _tidy(problem: object) -> dict:
     """A problem as it should be, whatever was sent."""
     given = problem if isinstance(problem, dict) else {}
-    numbers = {key: given.get(key) if type(given.get(key)) is int and 0 <= given[key] < 10**9 else 0 for key in ("cell", "line")}
+    numbers = {
+        key: given.get(key) if type(given.get(key)) is int and 0 <= given[key] < 10**9 else 0
+        for key in ("cell", "line")
+    }
     return {**numbers, **{key: str(given.get(key, ""))[:300] for key in ("error", "message")}}
 
 
@@ -186,7 +200,10 @@ def _to_go_on_with(probes: list[Probe], found: Attended) -> list[Probe]:
         if probe.id in found.outcomes:
             continue
         if stops[probe.exercise] >= MAX_STOPS:
-            found.outcomes[probe.id] = {"kind": NOT_RUN, "why": f"not run after this exercise hung or died {MAX_STOPS} times"}
+            found.outcomes[probe.id] = {
+                "kind": NOT_RUN,
+                "why": f"not run after this exercise hung or died {MAX_STOPS} times",
+            }
         else:
             left.append(probe)
     return left

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, List, Optional, Tuple
 import typer
 
 if TYPE_CHECKING:
-    from llmcourse.grade.run import Graded
+    from llmcourse.grade.options import Graded
 
 app = typer.Typer()
 INTERRUPTED = 130
@@ -17,28 +17,46 @@ MAX_SHOWN = 20
 
 @app.command(rich_help_panel="Teach")
 def grade(
-    paths: Annotated[List[Path], typer.Argument(metavar="PATH...", help="Notebooks, folders of notebooks, or folders of "
-                                                "one folder for each student.")],
+    paths: Annotated[
+        List[Path],
+        typer.Argument(
+            metavar="PATH...", help="Notebooks, folders of notebooks, or folders of one folder for each student."
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Folder for grades.csv and the reports.")],
-    lesson: Annotated[str, typer.Option(metavar="NN", help="Grade this lesson; without it, each notebook says its own.")] = "",
-    seed: Annotated[Optional[int], typer.Option(help="Of the drawn inputs. Without it: that of the run before in OUT, "
-                                                "else a new one.", show_default=False)] = None,
-    jobs: Annotated[Optional[int], typer.Option(help="Submissions at once. Without it: one for each processor.",
-                                                show_default=False)] = None,
+    lesson: Annotated[
+        str, typer.Option(metavar="NN", help="Grade this lesson; without it, each notebook says its own.")
+    ] = "",
+    seed: Annotated[
+        Optional[int],
+        typer.Option(
+            help="Of the drawn inputs. Without it: that of the run before in OUT, else a new one.", show_default=False
+        ),
+    ] = None,
+    jobs: Annotated[
+        Optional[int], typer.Option(help="Submissions at once. Without it: one for each processor.", show_default=False)
+    ] = None,
     time_factor: Annotated[float, typer.Option(help="Scales every time limit.")] = 1.0,
-    hidden_dir: Annotated[Optional[Path], typer.Option(metavar="DIR", help="Your own probes: DIR/NN.py.",
-                                                       show_default=False)] = None,
-    isolation: Annotated[str, typer.Option(help="auto, namespace or process. auto: the better one that works here.")] = "auto",
-    roster: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Who is expected: one id a line, or a CSV.",
-                                                   show_default=False)] = None,
-    export: Annotated[Optional[Tuple[str, Path]], typer.Option(metavar="answers DIR", help="Write everyone's answer code as "
-                                                               "plain files.", show_default=False)] = None,
+    hidden_dir: Annotated[
+        Optional[Path], typer.Option(metavar="DIR", help="Your own probes: DIR/NN.py.", show_default=False)
+    ] = None,
+    isolation: Annotated[
+        str, typer.Option(help="auto, namespace or process. auto: the better one that works here.")
+    ] = "auto",
+    roster: Annotated[
+        Optional[Path],
+        typer.Option(metavar="FILE", help="Who is expected: one id a line, or a CSV.", show_default=False),
+    ] = None,
+    export: Annotated[
+        Optional[Tuple[str, Path]],
+        typer.Option(metavar="answers DIR", help="Write everyone's answer code as plain files.", show_default=False),
+    ] = None,
     regrade: Annotated[bool, typer.Option("--regrade", help="Grade all anew, also what did not change.")] = False,
 ) -> None:
     """Grade submissions and say for each what is right and what is not.
 
-    Runs every submission shut in, with fresh inputs, and writes OUT/grades.csv, OUT/reports/NAME.html for the student and
-    NAME.json. The same command again goes on after an interruption, and grades what is new or has changed.
+    Runs every submission shut in, with fresh inputs, and writes OUT/grades.csv, OUT/reports/NAME.html for the student
+    and NAME.json. The same command again goes on after an interruption, and grades what is new or has changed.
 
     [bold]Example[/bold]
 
@@ -46,11 +64,22 @@ def grade(
     """
     import os
 
-    from llmcourse.grade.run import Options
+    from llmcourse.grade.options import Options
     from llmcourse.grade.run import grade as run
 
-    options = Options(tuple(paths), out, lesson, seed, jobs or os.cpu_count() or 1, time_factor, hidden_dir, isolation, roster,
-                      export, regrade)
+    options = Options(
+        tuple(paths),
+        out,
+        lesson,
+        seed,
+        jobs or os.cpu_count() or 1,
+        time_factor,
+        hidden_dir,
+        isolation,
+        roster,
+        export,
+        regrade,
+    )
     with _Bar() as bar:
         graded = run(options, bar.show)
     for line in summary(graded, out):
@@ -88,14 +117,21 @@ def summary(graded: Graded, out: Path) -> list[str]:
 
     run, results = graded.record, graded.results
     statuses = Counter(result["status"] for result in results)
-    lines = [f"{len(results)} rows in {out / 'grades.csv'}: " + ", ".join(f"{n} {status}" for status, n in statuses.most_common())]
-    lines.append(f"seed {run.seed}, isolation {run.isolation}, reports in {out / 'reports'}"
-                 + (f"; {graded.n_kept} kept from before" if graded.n_kept else ""))
+    lines = [
+        f"{len(results)} rows in {out / 'grades.csv'}: "
+        + ", ".join(f"{n} {status}" for status, n in statuses.most_common())
+    ]
+    lines.append(
+        f"seed {run.seed}, isolation {run.isolation}, reports in {out / 'reports'}"
+        + (f"; {graded.n_kept} kept from before" if graded.n_kept else "")
+    )
     changed = graded.changed
     for result in changed[:MAX_SHOWN]:
         old = result["previous"]
-        lines.append(f"  {printable(result['submission'])}: {old['score']:g} → {result['score']:g} of {result['max'] or 0:g}"
-                     + (f" ({old['status']} → {result['status']})" if old["status"] != result["status"] else ""))
+        lines.append(
+            f"  {printable(result['submission'])}: {old['score']:g} → {result['score']:g} of {result['max'] or 0:g}"
+            + (f" ({old['status']} → {result['status']})" if old["status"] != result["status"] else "")
+        )
     if len(changed) > MAX_SHOWN:
         lines.append(f"  … and {len(changed) - MAX_SHOWN} more changed: see previous_score in grades.csv")
     if run.isolation == "process":

@@ -66,20 +66,33 @@ class Desk:
     def fingerprint(self) -> str:
         """Changes with everything that a score depends on, submissions apart."""
         course, name, digest = self.place.course, self.name, hashlib.sha256()
-        files = [course.exercise(name), course.solution(name), course.wrong(name), course.root / "checks" / f"{name}.py",
-                 PACKAGE / "checks" / f"{LESSONS.get(name[:2])}.py", self.private]
+        files = [
+            course.exercise(name),
+            course.solution(name),
+            course.wrong(name),
+            course.root / "checks" / f"{name}.py",
+            PACKAGE / "checks" / f"{LESSONS.get(name[:2])}.py",
+            self.private,
+        ]
         for file in files:
             digest.update(file.read_bytes() if file and file.is_file() else b"none")
         place = self.place
-        digest.update(json.dumps([llmcourse.__version__, place.seed, place.time_factor, place.tier, place.limits.memory]).encode())
+        digest.update(
+            json.dumps([llmcourse.__version__, place.seed, place.time_factor, place.tier, place.limits.memory]).encode()
+        )
         return digest.hexdigest()[:16]
 
     def workers(self, slot: int, *, warm: bool = True) -> ForkServer | Spawner:
         """Where job number `slot` gets its workers from; to be closed. Raises CourseError when there can be none."""
         place = self.place
-        kit = {"root": str(place.course.root), "lesson": self.name, "given": self.reference.lessons,
-               "secrets": [module for _, module in secret_code(self.lesson)], "modules": self.reference.modules,
-               "preload": self.reference.preload}
+        kit = {
+            "root": str(place.course.root),
+            "lesson": self.name,
+            "given": self.reference.lessons,
+            "secrets": [module for _, module in secret_code(self.lesson)],
+            "modules": self.reference.modules,
+            "preload": self.reference.preload,
+        }
         size = sum(len(json.dumps(outcome)) for outcome in self.reference.outcomes.values())
         workplace = Workplace(place.course.root, place.cache, kit, MAX_BYTES + 2 * size)
         if not (warm and can_fork()):
@@ -93,19 +106,30 @@ class Desk:
             self.not_hidden.update(server.ready["exposed"])
             return server
         scratch = scratch_folder(place.folder, slot, uid)
-        return ForkServer(workplace, Shelter(place.tier, place.limits, uid, scratch=str(scratch), reads_all=place.reads_all),
-                          place.folder)
+        return ForkServer(
+            workplace,
+            Shelter(place.tier, place.limits, uid, scratch=str(scratch), reads_all=place.reads_all),
+            place.folder,
+        )
 
     def grade(self, workers, name: str, read: Read, stopped: Callable[[], bool]) -> dict:
         """One submission's result (see results.graded). Raises CourseError when the grader itself fails."""
         own = [probe for probe in self.lesson.probes if probe.id not in self._private_ids]
-        payload = {"file": name, "pieces": read.pieces, "private": "", "seed": self.place.seed,
-                   "time_factor": self.place.time_factor, "calls": self.reference.calls}
+        payload = {
+            "file": name,
+            "pieces": read.pieces,
+            "private": "",
+            "seed": self.place.seed,
+            "time_factor": self.place.time_factor,
+            "calls": self.reference.calls,
+        }
         attended = attend(workers, payload, own, stopped)
         if self.private:  # in workers of their own, so that no message of a visible probe can tell of them
             private = [probe for probe in self.lesson.probes if probe.id in self._private_ids]
             more = attend(workers, {**payload, "private": self.private.read_text("utf-8")}, private, stopped)
-            attended = Attended({**attended.outcomes, **more.outcomes}, {**attended.seconds, **more.seconds}, attended.problems)
+            attended = Attended(
+                {**attended.outcomes, **more.outcomes}, {**attended.seconds, **more.seconds}, attended.problems
+            )
         return graded(self.lesson, self.reference, read, attended)
 
     @cached_property
@@ -115,7 +139,7 @@ class Desk:
 
 
 def private_probes(folder: Path, name: str) -> Path | None:
-    """An instructor's file for a lab: 01_tokenizer.py or 01.py; None where there is none. Raises CourseError for two."""
+    """An instructor's file for a lab: 01_tokenizer.py or 01.py; None if there is none. Raises CourseError for two."""
     found = [file for file in (folder / f"{name}.py", folder / f"{name[:2]}.py") if file.is_file()]
     if len(found) > 1:
         raise CourseError(f"{folder} has both {found[0].name} and {found[1].name}: keep one")

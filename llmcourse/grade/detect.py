@@ -16,8 +16,10 @@ from .shelter import NAMESPACE, PROCESS
 from .workers import can_fork
 
 TRIAL_SECONDS = 60.0
-UNTRUSTED = ("untrusted: submissions ran as ordinary processes, which stops accidents only. One that attacks could have read "
-             "the solutions or changed files")
+UNTRUSTED = (
+    "untrusted: submissions ran as ordinary processes, which stops accidents only. One that attacks could have read "
+    "the solutions or changed files"
+)
 
 
 def tier(wanted: str, view: View, uid: int) -> tuple[str, str]:
@@ -31,13 +33,15 @@ def tier(wanted: str, view: View, uid: int) -> tuple[str, str]:
         return PROCESS, "asked for"
     why = why_no_namespaces(view, uid)
     if why and wanted == NAMESPACE:
-        raise CourseError(f"this machine does not allow the namespace isolation: {why}. Use --isolation process, in a container "
-                          "or on a machine of its own, or let root run the grader")
+        raise CourseError(
+            f"this machine does not allow the namespace isolation: {why}. Use --isolation process, in a container "
+            "or on a machine of its own, or let root run the grader"
+        )
     return (PROCESS, why) if why else (NAMESPACE, "")
 
 
 def why_no_namespaces(view: View, uid: int) -> str:
-    """"" when a process can be shut in here, otherwise what the machine said."""
+    """ "" when a process can be shut in here, otherwise what the machine said."""
     if not can_fork():
         return f"{sys.platform} has no namespaces"
     return _trial({"view": asdict(view), "uid": uid})
@@ -49,9 +53,17 @@ def reads_python(uid: int) -> bool:
 
 
 def _trial(config: dict) -> str:
-    done = subprocess.run(command("llmcourse.grade.detect"), input=json.dumps(config).encode(), stdout=subprocess.PIPE,
-                          env=bare_environment("", "/", ""), timeout=TRIAL_SECONDS, start_new_session=True)
-    return done.stdout.decode(errors="replace").strip() or (f"it ended with code {done.returncode}" if done.returncode else "")
+    done = subprocess.run(
+        command("llmcourse.grade.detect"),
+        input=json.dumps(config).encode(),
+        stdout=subprocess.PIPE,
+        env=bare_environment("", "/", ""),
+        timeout=TRIAL_SECONDS,
+        start_new_session=True,
+    )
+    return done.stdout.decode(errors="replace").strip() or (
+        f"it ended with code {done.returncode}" if done.returncode else ""
+    )
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What else comes out of a run: `--export answers DIR`, each student's answer code as plain files for a similarity tool."""
+"""What else comes out of a run: `--export answers DIR`, everyone's answer code as plain files for similarity tools."""
 
 from __future__ import annotations
 

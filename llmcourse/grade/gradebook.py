@@ -7,19 +7,33 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-_FIRST = ("submission", "student", "lesson", "status", "score", "max", "previous_score", "isolation", "seconds", "reason")
+_FIRST = (
+    "submission",
+    "student",
+    "lesson",
+    "status",
+    "score",
+    "max",
+    "previous_score",
+    "isolation",
+    "seconds",
+    "reason",
+)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_grades(file: Path, results: Iterable[dict]) -> None:
     """Write the table; a reader never sees half of it.
 
-    After the fixed columns one for each exercise, named lesson.exercise, empty where the submission is of another lesson
-    or could not be graded.
+    After the fixed columns one for each exercise, named lesson.exercise, empty where the submission is of another
+    lesson or could not be graded.
     """
     results = list(results)
-    questions = list(dict.fromkeys(f"{r['lesson']}.{e['name']}" for r in sorted(results, key=lambda r: r["lesson"])
-                                   for e in r["exercises"]))
+    questions = list(
+        dict.fromkeys(
+            f"{r['lesson']}.{e['name']}" for r in sorted(results, key=lambda r: r["lesson"]) for e in r["exercises"]
+        )
+    )
     part = file.with_name(file.name + ".part")
     with open(part, "w", encoding="utf-8", newline="", errors="backslashreplace") as out:
         table = csv.writer(out)
@@ -33,9 +47,18 @@ def write_grades(file: Path, results: Iterable[dict]) -> None:
 
 def _fixed(result: dict) -> list[str]:
     previous = result.get("previous") or {}
-    return [result["submission"], result["student"] or "", result["lesson"], result["status"], _number(result["score"]),
-            _number(result["max"]), _number(previous.get("score")), result["isolation"], f"{result['seconds']:.2f}",
-            result["reason"]]
+    return [
+        result["submission"],
+        result["student"] or "",
+        result["lesson"],
+        result["status"],
+        _number(result["score"]),
+        _number(result["max"]),
+        _number(previous.get("score")),
+        result["isolation"],
+        f"{result['seconds']:.2f}",
+        result["reason"],
+    ]
 
 
 def _number(value: float | None) -> str:

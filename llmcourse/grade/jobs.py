@@ -15,6 +15,7 @@ from .submissions import Submission
 from .workers import WorkerLost
 
 _TICK_SECONDS = 0.2
+ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,10 @@ def work_through(tasks: list[Task], n_jobs: int, warm: bool) -> Iterator[tuple[T
         results.check_reference(desk.lesson, desk.reference)
     done: queue.SimpleQueue = queue.SimpleQueue()
     stop = threading.Event()
-    jobs = [threading.Thread(target=_Job(slot, waiting, done, stop, warm).run, daemon=True)
-            for slot in range(min(n_jobs, len(tasks)))]
+    jobs = [
+        threading.Thread(target=_Job(slot, waiting, done, stop, warm).run, daemon=True)
+        for slot in range(min(n_jobs, len(tasks)))
+    ]
     for job in jobs:
         job.start()
     try:
@@ -66,7 +69,9 @@ def _next(done: queue.SimpleQueue) -> tuple[Task, dict]:
 class _Job:
     """One thread: takes tasks until there are none."""
 
-    def __init__(self, slot: int, waiting: queue.SimpleQueue, done: queue.SimpleQueue, stop: threading.Event, warm: bool):
+    def __init__(
+        self, slot: int, waiting: queue.SimpleQueue, done: queue.SimpleQueue, stop: threading.Event, warm: bool
+    ):
         self.slot, self.waiting, self.done, self.stop, self.warm = slot, waiting, done, stop, warm
         self.desk: Desk | None = None
         self.workers = None
@@ -88,7 +93,7 @@ class _Job:
 
     def _grade(self, task: Task) -> dict:
         """One result; where the grader's own worker fails twice, that is the result."""
-        for attempt in (1, 2):
+        for _ in range(ATTEMPTS):
             try:
                 self._open(task.desk)
                 started = time.perf_counter()
@@ -96,9 +101,12 @@ class _Job:
                 return {**result, "wall_s": time.perf_counter() - started}
             except WorkerLost as error:
                 self._close()
-                why = f"the grader failed twice: {error}; grade it again"
+                why = f"the grader failed {ATTEMPTS} times: {error}; grade it again"
         lesson = task.desk.lesson
-        return {**results.without_score(results.PROBLEMS, why, lesson=lesson.number, most=lesson.points()), "wall_s": 0.0}
+        return {
+            **results.without_score(results.PROBLEMS, why, lesson=lesson.number, most=lesson.points()),
+            "wall_s": 0.0,
+        }
 
     def _open(self, desk: Desk) -> None:
         if self.workers is None or self.desk is not desk:

@@ -12,7 +12,14 @@ try:
 except ImportError:
     resource = None  # Windows, where no limit is ever set
 
-from .syscalls import CAP_DAC_READ_SEARCH, PR_SET_KEEPCAPS, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG, keep_capabilities, prctl
+from .syscalls import (
+    CAP_DAC_READ_SEARCH,
+    PR_SET_KEEPCAPS,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    keep_capabilities,
+    prctl,
+)
 
 GIBIBYTE = 1 << 30
 _FIRST_UID, _UIDS = 61184, 4000  # no system gives these to a person or a service of its own
@@ -46,6 +53,8 @@ def worker_uid(slot: int) -> int:
 
     Each slot has its own, so that one worker's processes count neither against another's nor can reach them.
     """
+    if not hasattr(os, "geteuid"):
+        return 0  # Windows, where nobody becomes another user
     if os.geteuid():
         return os.geteuid()
     return _FIRST_UID + (os.getpid() * 16 + slot) % _UIDS
@@ -53,8 +62,13 @@ def worker_uid(slot: int) -> int:
 
 def set_limits(limits: Limits, cpu_seconds: float, uid: int) -> None:
     """Limit this process and its children for good (POSIX). Call it before `become`."""
-    wanted = {"RLIMIT_AS": limits.memory, "RLIMIT_CPU": int(cpu_seconds) + 1, "RLIMIT_CORE": 0,
-              "RLIMIT_FSIZE": limits.file_bytes, "RLIMIT_NOFILE": limits.files}
+    wanted = {
+        "RLIMIT_AS": limits.memory,
+        "RLIMIT_CPU": int(cpu_seconds) + 1,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_FSIZE": limits.file_bytes,
+        "RLIMIT_NOFILE": limits.files,
+    }
     if sys.platform.startswith("linux"):
         n_mine = 0 if os.geteuid() == 0 else _processes_of(uid)
         wanted["RLIMIT_NPROC"] = limits.processes + n_mine

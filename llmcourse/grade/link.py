@@ -1,4 +1,4 @@
-"""The parent's end of its processes: `Child` (one that talks in lines, on any system) and how each of them is started."""
+"""The parent's end of its processes: `Child` (one that talks in lines, on any system) and how each is started."""
 
 from __future__ import annotations
 
@@ -15,10 +15,21 @@ from llmcourse.workbook.course import PACKAGE
 
 END_SECONDS, DRAIN_SECONDS = 10.0, 1.0
 MAX_WAITING_LINES, MAX_LINE = 1000, 64 << 20
-_BOOT = ("import sys; root, module = sys.argv[1:]; root in sys.path or sys.path.insert(0, root); "
-         "__import__(module, fromlist=['main']).main()")
-_ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
-                                      "VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS")}
+_BOOT = (
+    "import sys; root, module = sys.argv[1:]; root in sys.path or sys.path.insert(0, root); "
+    "__import__(module, fromlist=['main']).main()"
+)
+_ONE_THREAD = {
+    name: "1"
+    for name in (
+        "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "RAYON_NUM_THREADS",
+    )
+}
 
 
 class Silent(Exception):
@@ -37,20 +48,48 @@ def trusted_environment(root: str) -> dict[str, str]:
 
 def bare_environment(root: str, home: str, cache: str) -> dict[str, str]:
     """Nothing of the present environment but what a program needs to start."""
-    needed = {name: os.environ[name] for name in ("SYSTEMROOT", "COMSPEC", "PATHEXT", "NUMBER_OF_PROCESSORS", "LD_LIBRARY_PATH")
-              if name in os.environ}
-    return {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": home, "USERPROFILE": home, "TMPDIR": home, "TEMP": home, "TMP": home,
-            "LLMCOURSE_ROOT": root, "LLMCOURSE_CACHE": cache, "HF_HUB_OFFLINE": "1", **needed, **_ONE_THREAD}
+    needed = {
+        name: os.environ[name]
+        for name in ("SYSTEMROOT", "COMSPEC", "PATHEXT", "NUMBER_OF_PROCESSORS", "LD_LIBRARY_PATH")
+        if name in os.environ
+    }
+    return {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        "HOME": home,
+        "USERPROFILE": home,
+        "TMPDIR": home,
+        "TEMP": home,
+        "TMP": home,
+        "LLMCOURSE_ROOT": root,
+        "LLMCOURSE_CACHE": cache,
+        "HF_HUB_OFFLINE": "1",
+        **needed,
+        **_ONE_THREAD,
+    }
 
 
 class Child:
-    """A process that reads JSON lines on its input and writes lines; it must be closed. Raises OSError when it is gone."""
+    """A process that reads JSON lines and writes lines; it must be closed. Raises OSError when it is gone."""
 
-    def __init__(self, module: str, config: dict, env: dict[str, str] | None = None, *, quiet: bool = False,
-                 cwd: str | None = None):
+    def __init__(
+        self,
+        module: str,
+        config: dict,
+        env: dict[str, str] | None = None,
+        *,
+        quiet: bool = False,
+        cwd: str | None = None,
+    ):
         self.process = subprocess.Popen(
-            command(module), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd, env=env,
-            stderr=subprocess.DEVNULL if quiet else None, start_new_session=os.name == "posix")
+            command(module),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=cwd,
+            env=env,
+            stderr=subprocess.DEVNULL if quiet else None,
+            start_new_session=os.name == "posix",
+        )
         self._lines: queue.Queue[bytes] = queue.Queue(MAX_WAITING_LINES)
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -101,8 +140,13 @@ class Child:
 
 def run_trusted(module: str, request: dict, root: str) -> dict:
     """Run one of our own modules on a request and return what it says; raises CourseError with its message."""
-    done = subprocess.run(command(module), input=json.dumps(request).encode(), stdout=subprocess.PIPE,
-                          env=trusted_environment(root), start_new_session=os.name == "posix")
+    done = subprocess.run(
+        command(module),
+        input=json.dumps(request).encode(),
+        stdout=subprocess.PIPE,
+        env=trusted_environment(root),
+        start_new_session=os.name == "posix",
+    )
     if done.returncode:
         raise CourseError(f"the grader's own {module.rpartition('.')[2]} process ended with code {done.returncode}")
     answer = json.loads(done.stdout)

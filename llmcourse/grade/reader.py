@@ -1,14 +1,13 @@
-"""A submission's file as data: `Reader.read(...)`. Parsing happens in a process of its own, with limits; nothing is run.
+"""A submission's file as data: `Reader.read(...)`. Parsing happens in a process of its own; nothing is run.
 
-A file can be made so that Python's own parser takes gigabytes, hours, or dies: then that file is unreadable, and the next
-one is read by a new process.
+A file can be made so that Python's own parser takes gigabytes, hours, or dies: then that file is unreadable, and the
+next one is read by a new process.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +43,7 @@ class Read:
 
 
 class Reader:
-    """Reads submissions one after the other. lesson: taken where a notebook's mark does not say it ("": its name does)."""
+    """Reads submissions one after the other. lesson: where a notebook's mark does not say it ("": its name does)."""
 
     def __init__(self, root: Path, lesson: str = "", time_factor: float = 1.0):
         self.root, self.lesson, self.seconds = root, lesson, READ_SECONDS * time_factor
@@ -62,7 +61,11 @@ class Reader:
             answer = b""
         if not answer:
             self.close()
-            why = f"reading it took more than {self.seconds:g} seconds" if answer is None else "Python died while reading it"
+            why = (
+                f"reading it took more than {self.seconds:g} seconds"
+                if answer is None
+                else "Python died while reading it"
+            )
             return Read(error=f"{name} cannot be read: {why}")
         return Read(**json.loads(answer))
 
@@ -76,7 +79,7 @@ class Reader:
 def main() -> None:
     """The process: one line with the configuration, then one line for each notebook."""
     config = json.loads(sys.stdin.readline())
-    if os.name == "posix":
+    if sys.platform.startswith("linux"):
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (READ_MEMORY, READ_MEMORY))
@@ -107,5 +110,13 @@ def _read(course: Course, notebook: Notebook, asked: str) -> Read:
     exercises = [one["name"] for one in lab.metadata["exercises"]]
     pieces, warnings = choose(notebook, lab, exercises)
     imports = [cell.index for cell in notebook.cells if cell.role == "imports"]
-    return Read("", lesson, bool(marked), [vars(piece) for piece in pieces], imports, warnings,
-                sources(notebook, exercises), n_cells)
+    return Read(
+        "",
+        lesson,
+        bool(marked),
+        [vars(piece) for piece in pieces],
+        imports,
+        warnings,
+        sources(notebook, exercises),
+        n_cells,
+    )

@@ -37,7 +37,7 @@ class Record:
 def opened(out: Path, seed: int | None, regrade: bool) -> Record:
     """The run to go on with in OUT, or a new one.
 
-    A seed that is not given is the one of the run before, else a new one is drawn. An interrupted regrade goes on as one.
+    A seed that is not given is that of the run before, else a new one is drawn. An interrupted regrade goes on as one.
     Raises CourseError where OUT cannot be written, or has a run.json that is not ours.
     """
     try:
@@ -47,7 +47,9 @@ def opened(out: Path, seed: int | None, regrade: bool) -> Record:
     before = _before(out / "run.json")
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     if before is None:
-        return Record(secrets.randbelow(2**31) if seed is None else seed, secrets.token_hex(4), regrade, started=started)
+        return Record(
+            secrets.randbelow(2**31) if seed is None else seed, secrets.token_hex(4), regrade, started=started
+        )
     goes_on = before.regrade and not before.finished and seed in (None, before.seed)
     if goes_on or not regrade:
         run_id, regrade = before.id, goes_on

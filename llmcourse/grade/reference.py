@@ -52,8 +52,13 @@ def reference(course: Course, name: str, private: Path | None, seed: int, time_f
     name: "01_tokenizer". private: an instructor's file of further probes.
     Raises CourseError when a solution fails: then the course is broken.
     """
-    request = {"root": str(course.root), "lesson": name, "private": str(private) if private else "", "seed": seed,
-               "time_factor": time_factor}
+    request = {
+        "root": str(course.root),
+        "lesson": name,
+        "private": str(private) if private else "",
+        "seed": seed,
+        "time_factor": time_factor,
+    }
     return Reference(**run_trusted("llmcourse.grade.reference", request, str(course.root)))
 
 
@@ -93,18 +98,30 @@ def _compute(request: dict) -> Reference:
         outcomes[probe.id] = run_probe(probe, solutions, request["seed"], time_factor=request["time_factor"])
         calls[probe.id] = recorder.calls
         if outcomes[probe.id]["kind"] != "value":
-            raise CourseError(f"the solution of {probe.id} fails: {outcomes[probe.id]}; this is the course's fault, please report it")
+            raise CourseError(
+                f"the solution of {probe.id} fails: {outcomes[probe.id]}; this is the course's fault, please report it"
+            )
     recorder.start()
     wrong = {exercise: _wrong_outcomes(course, lesson, exercise, request) for exercise in lesson.exercises}
-    used = [lab[:2] for lab in course.labs() if lab[:2] < name[:2] and f"llmcourse.given.lesson_{lab[:2]}" in sys.modules]
-    return Reference(outcomes, {one: made for one, made in calls.items() if made}, wrong, used,
-                     {module: names for module, names in recorder.names.items() if names}, _preload(course, name, lesson, outcomes))
+    used = [
+        lab[:2] for lab in course.labs() if lab[:2] < name[:2] and f"llmcourse.given.lesson_{lab[:2]}" in sys.modules
+    ]
+    return Reference(
+        outcomes,
+        {one: made for one, made in calls.items() if made},
+        wrong,
+        used,
+        {module: names for module, names in recorder.names.items() if names},
+        _preload(course, name, lesson, outcomes),
+    )
 
 
 def _preload(course: Course, name: str, lesson: Lesson, outcomes: dict[str, dict]) -> list[str]:
     """numpy and torch, where the lab or its probes name them or pass their arrays on."""
     files = {sys.modules[probe.function.__module__].__file__ for probe in lesson.probes}
-    texts = [Path(file).read_text("utf-8") for file in files] + [c.source for c in read_notebook(course.exercise(name)).cells]
+    texts = [Path(file).read_text("utf-8") for file in files] + [
+        c.source for c in read_notebook(course.exercise(name)).cells
+    ]
     texts.append(json.dumps(list(outcomes.values())))
     said = {"numpy": r'\bnumpy\b|\["array"', "torch": r'\btorch\b|\["tensor"|rng\.normal'}
     return [module for module, pattern in said.items() if any(re.search(pattern, text) for text in texts)]

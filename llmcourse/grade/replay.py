@@ -1,8 +1,8 @@
 """Reference code that probes use, while a lab is graded: recorded beside the solutions, replayed in a worker.
 
-A probe may prepare an input with a piece of its own lab (`given.train_bpe(...)` for a probe of `encode`), or with a module
-that its answers may not call. A worker must have neither, for either is another exercise's answer; it gets the results that
-the reference got in the same probe. So only plain data can be prepared in this way.
+A probe may prepare an input with a piece of its own lab (`given.train_bpe(...)` for a probe of `encode`), or with a
+module that its answers may not call. A worker must have neither, for either is another exercise's answer; it gets the
+results that the reference got in the same probe. So only plain data can be prepared in this way.
 """
 
 from __future__ import annotations
@@ -88,10 +88,12 @@ class Player:
     def install_modules(self, hidden: Iterable[str], names: dict[str, dict[str, object]]) -> None:
         """Put a stand-in before each of these modules and what is in them; they are never imported themselves.
 
-        Any import of them succeeds, as a lab's import cell needs for its demonstrations; a call is refused unless it was
-        recorded. names: what a recorder saw.
+        Any import of them succeeds, as a lab's import cell needs for its demonstrations; a call is refused unless it
+        was recorded. names: what a recorder saw.
         """
-        sys.meta_path.insert(0, _Finder(tuple(hidden), lambda module, name: self._taken(names.get(module, {}), module, name)))
+        sys.meta_path.insert(
+            0, _Finder(tuple(hidden), lambda module, name: self._taken(names.get(module, {}), module, name))
+        )
 
     def _taken(self, known: dict[str, object], module: str, name: str) -> object:
         if known.get(name) is not None:
@@ -144,7 +146,9 @@ def inside(name: str, modules: Iterable[str]) -> bool:
 def exposed(hidden: Iterable[str]) -> list[str]:
     """Which of these modules, or of those in them, are imported for real."""
     hidden = tuple(hidden)
-    return sorted(name for name, module in sys.modules.items() if inside(name, hidden) and not isinstance(module, _StandIn))
+    return sorted(
+        name for name, module in sys.modules.items() if inside(name, hidden) and not isinstance(module, _StandIn)
+    )
 
 
 def _put(name: str, stand_in: ModuleType) -> None:
@@ -155,7 +159,7 @@ def _put(name: str, stand_in: ModuleType) -> None:
 
 
 def _piece(module: str, name: str, call: Callable) -> FunctionType:
-    """A function that goes to call(args, kwargs); its frames belong to `module`, so that a forbidden call is noticed."""
+    """A function that goes to call(args, kwargs); its frames are of `module`, so that a forbidden call is noticed."""
     code = _template.__code__.replace(co_name=f"{module}.{name}")  # code that is equal would be taken for the same
     return FunctionType(code, {"__name__": module, "call": call}, name)
 
@@ -167,8 +171,10 @@ def _template(*arguments, **named):
 def _plain(encoded: object, name: str) -> object:
     """The encoded value, if nothing of it was lost; raises AuthoringError otherwise."""
     if not is_plain(encoded):
-        raise AuthoringError(f"a probe uses {name}, which gives more than plain data; an answer that is graded must not have the "
-                             "code behind it: prepare the input in another way")
+        raise AuthoringError(
+            f"a probe uses {name}, which gives more than plain data; an answer that is graded must not have the "
+            "code behind it: prepare the input in another way"
+        )
     return encoded
 
 

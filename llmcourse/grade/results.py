@@ -25,23 +25,47 @@ _IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 
 def without_score(status: str, reason: str, *, lesson: str = "", most: float | None = None) -> dict:
     """The result of what could not be graded. most: full marks, where they are known."""
-    return {"lesson": lesson, "status": status, "reason": reason, "score": 0.0, "max": most, "problems": [], "warnings": [],
-            "exercises": [], "tests": []}
+    return {
+        "lesson": lesson,
+        "status": status,
+        "reason": reason,
+        "score": 0.0,
+        "max": most,
+        "problems": [],
+        "warnings": [],
+        "exercises": [],
+        "tests": [],
+    }
 
 
 def graded(lesson: Lesson, reference: Reference, read: Read, attended: Attended) -> dict:
     """The result of a submission that ran, compared with the reference's."""
     verdicts = [_judge(probe, attended.outcomes[probe.id], reference.outcomes[probe.id]) for probe in lesson.probes]
     tests = [_test(v, attended.seconds.get(v.probe.id, 0.0)) for v in verdicts]
-    exercises = [_exercise(name, [v for v in verdicts if v.probe.exercise == name], attended, reference)
-                 for name in lesson.exercises]
+    exercises = [
+        _exercise(name, [v for v in verdicts if v.probe.exercise == name], attended, reference)
+        for name in lesson.exercises
+    ]
     hidden = [one for one in attended.problems if one["error"] == HIDDEN_CODE]
-    problems = sorted((one for one in attended.problems if one not in hidden), key=lambda one: not _is_import_failure(one, read))
-    warnings = [*read.warnings, *(printable(f"cell {one['cell']} was left at line {one['line']}: {one['message']}") for one in hidden)]
+    problems = sorted(
+        (one for one in attended.problems if one not in hidden), key=lambda one: not _is_import_failure(one, read)
+    )
+    warnings = [
+        *read.warnings,
+        *(printable(f"cell {one['cell']} was left at line {one['line']}: {one['message']}") for one in hidden),
+    ]
     reason = _reason(problems, verdicts, read, attended)
-    return {"lesson": lesson.number, "status": PROBLEMS if reason else OK, "reason": reason,
-            "score": sum(v.points for v in verdicts), "max": lesson.points(), "problems": problems, "warnings": warnings,
-            "exercises": exercises, "tests": tests}
+    return {
+        "lesson": lesson.number,
+        "status": PROBLEMS if reason else OK,
+        "reason": reason,
+        "score": sum(v.points for v in verdicts),
+        "max": lesson.points(),
+        "problems": problems,
+        "warnings": warnings,
+        "exercises": exercises,
+        "tests": tests,
+    }
 
 
 def _judge(probe, got: dict, want: dict) -> Verdict:
@@ -51,8 +75,11 @@ def _judge(probe, got: dict, want: dict) -> Verdict:
 
 def printable(text: str) -> str:
     """The text on one line, with what is not a printable character written as an escape."""
-    return re.sub(r"[^\x20-\U0010ffff]|[\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069]",
-                  lambda match: ascii(match[0])[1:-1], text)
+    return re.sub(
+        r"[^\x20-\U0010ffff]|[\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069]",
+        lambda match: ascii(match[0])[1:-1],
+        text,
+    )
 
 
 def _test(verdict: Verdict, seconds: float) -> dict:
@@ -63,8 +90,12 @@ def _exercise(name: str, verdicts: list[Verdict], attended: Attended, reference:
     mistake = ""
     if any(v.reason in _A_RESULT for v in verdicts):
         mistake = _known_mistake(verdicts, attended, reference.wrong[name])
-    return {"name": name, "score": sum(v.points for v in verdicts), "max": sum(v.probe.points for v in verdicts),
-            "mistake": mistake}
+    return {
+        "name": name,
+        "score": sum(v.points for v in verdicts),
+        "max": sum(v.probe.points for v in verdicts),
+        "mistake": mistake,
+    }
 
 
 def _known_mistake(verdicts: list[Verdict], attended: Attended, wrong: Iterable) -> str:

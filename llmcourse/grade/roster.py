@@ -10,8 +10,20 @@ from pathlib import Path
 
 from llmcourse.errors import CourseError
 
-_ID_COLUMNS = ("submission", "id", "student_id", "student id", "student", "login", "username", "user", "sis_id", "sis login id",
-               "email", "name")
+_ID_COLUMNS = (
+    "submission",
+    "id",
+    "student_id",
+    "student id",
+    "student",
+    "login",
+    "username",
+    "user",
+    "sis_id",
+    "sis login id",
+    "email",
+    "name",
+)
 
 
 def read_roster(file: Path) -> list[str]:
@@ -28,9 +40,11 @@ def read_roster(file: Path) -> list[str]:
     rows = [row for row in rows if any(row) and not row[0].startswith("#")]
     header = [cell.casefold() for cell in rows[0]] if rows else []
     column = next((header.index(name) for name in _ID_COLUMNS if name in header), None)
-    found = [row[column or 0] for row in rows[column is not None:] if len(row) > (column or 0) and row[column or 0]]
+    found = [row[column or 0] for row in rows[column is not None :] if len(row) > (column or 0) and row[column or 0]]
     if not found:
-        raise CourseError(f"the roster {file} names nobody: it should have one student's id a line, or a column named id")
+        raise CourseError(
+            f"the roster {file} names nobody: it should have one student's id a line, or a column named id"
+        )
     twice = sorted({one for one in found if found.count(one) > 1})
     if twice:
         raise CourseError(f"the roster {file} names {', '.join(twice)} more than once")

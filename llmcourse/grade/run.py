@@ -9,21 +9,21 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import llmcourse
 from llmcourse.checks import Lesson
-from llmcourse.errors import CourseError
 from llmcourse.fetch import cache_dir
 from llmcourse.workbook.course import Course, course
 
 from . import detect, record, results
 from .desk import Desk, Place
-from .exports import check_kind, export_answers
+from .exports import export_answers
 from .gradebook import write_grades
 from .jobs import Task, work_through
-from .limits import Limits, limits_for, worker_uid
+from .limits import limits_for, worker_uid
+from .options import Graded, Options, check
 from .reader import Read, Reader
 from .report import write_report
 from .roster import match, read_roster
@@ -34,51 +34,13 @@ from .view import view_of
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
-class Options:
-    """What `llmcourse grade` is asked for; the command's help says what each means. limits None: the usual ones.
-
-    warm: fork workers from a server where that is possible; without it each is a new Python.
-    """
-
-    paths: tuple[Path, ...]
-    out: Path
-    lesson: str = ""
-    seed: int | None = None
-    jobs: int = 1
-    time_factor: float = 1.0
-    hidden_dir: Path | None = None
-    isolation: str = "auto"
-    roster: Path | None = None
-    export: tuple[str, Path] | None = None
-    regrade: bool = False
-    limits: Limits | None = None
-    warm: bool = True
-
-
-@dataclass
-class Graded:
-    """A run's results, in order of the table; n_kept: those that were graded before and did not change."""
-
-    record: record.Record
-    results: list[dict]
-    n_kept: int = 0
-    interrupted: bool = False
-
-    @property
-    def changed(self) -> list[dict]:
-        """Results whose score or status is not what it was before."""
-        return [r for r in self.results if r["previous"] and (r["previous"]["score"], r["previous"]["status"])
-                != (r["score"], r["status"])]
-
-
 def grade(options: Options, progress: Progress = lambda what, n_done, n: None) -> Graded:
     """Grade all submissions and write grades.csv, run.json and reports/ into options.out.
 
     progress(what, n_done, n_all) is called as things get done.
     Raises CourseError when nothing can be graded; what a submission does never raises.
     """
-    _check(options)
+    check(options)
     roster = read_roster(options.roster) if options.roster else []
     found = find(options.paths, skip=[options.out, *([options.export[1]] if options.export else [])])
     folder = Path(tempfile.mkdtemp(prefix="llmcourse-grade-"))
@@ -86,16 +48,6 @@ def grade(options: Options, progress: Progress = lambda what, n_done, n: None) -
         return _Run(options, course(), folder, roster, found).run(progress)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _check(options: Options) -> None:
-    if options.jobs < 1 or options.time_factor <= 0:
-        raise CourseError(f"--jobs and --time-factor must be above 0, not {options.jobs} and {options.time_factor:g}")
-    for path in filter(None, (options.hidden_dir, options.roster)):
-        if not path.exists():
-            raise CourseError(f"there is no {path}")
-    if options.export:
-        check_kind(options.export[0])
 
 
 class _Run:
@@ -121,10 +73,25 @@ class _Run:
         tier, why = detect.tier(options.isolation if options.warm else PROCESS, trial, worker_uid(0))
         self.record.isolation, self.record.why_not_better = tier, why
         self.record.course_version = llmcourse.__version__
-        reads_all = tier == PROCESS and options.warm and os.name == "posix" and os.geteuid() == 0 and \
-            not detect.reads_python(worker_uid(0))
-        return Place(self.course, cache_dir(), folder, tuple(private), tier, options.limits or limits_for(options.jobs),
-                     self.record.seed, options.time_factor, options.hidden_dir, reads_all)
+        reads_all = (
+            tier == PROCESS
+            and options.warm
+            and os.name == "posix"
+            and os.geteuid() == 0
+            and not detect.reads_python(worker_uid(0))
+        )
+        return Place(
+            self.course,
+            cache_dir(),
+            folder,
+            tuple(private),
+            tier,
+            options.limits or limits_for(options.jobs),
+            self.record.seed,
+            options.time_factor,
+            options.hidden_dir,
+            reads_all,
+        )
 
     def run(self, progress: Progress) -> Graded:
         done: dict[str, dict] = {}
@@ -180,15 +147,21 @@ class _Run:
             why = f"this is a notebook of lesson {read.lesson}; lesson {self.asked} was asked for"
             return self._without_score(one, sha256, read, results.OTHER_LESSON, why), None
         if read.lesson not in (lab[:2] for lab in self.course.labs()):
-            why = (f"this is a notebook of lesson {read.lesson}, which has no lab" if read.lesson else
-                   "nothing in it says which lesson it is of; grade it with --lesson NN")
+            why = (
+                f"this is a notebook of lesson {read.lesson}, which has no lab"
+                if read.lesson
+                else "nothing in it says which lesson it is of; grade it with --lesson NN"
+            )
             return self._without_score(one, sha256, read, results.OTHER_LESSON, why), None
         desk = self._desk(read.lesson)
         if self.options.export:
             export_answers(self.options.export[1], one, read)
         before = self.before.get(one.name)
-        if before and (before.get("sha256"), before.get("fingerprint")) == (sha256, desk.fingerprint) and (
-                not self.record.regrade or before.get("run") == self.record.id):
+        if (
+            before
+            and (before.get("sha256"), before.get("fingerprint")) == (sha256, desk.fingerprint)
+            and (not self.record.regrade or before.get("run") == self.record.id)
+        ):
             return before, None
         return None, Task(one, read, desk, sha256)
 
@@ -204,19 +177,45 @@ class _Run:
         return self._framed(one.name, result, file=one.path, sha256=sha256, seconds=0.0)
 
     def _complete(self, task: Task, result: dict) -> dict:
-        return self._framed(task.submission.name, result, file=task.submission.path, sha256=task.sha256,
-                            seconds=result.pop("wall_s"), fingerprint=task.desk.fingerprint if result["tests"] else "")
+        return self._framed(
+            task.submission.name,
+            result,
+            file=task.submission.path,
+            sha256=task.sha256,
+            seconds=result.pop("wall_s"),
+            fingerprint=task.desk.fingerprint if result["tests"] else "",
+        )
 
-    def _framed(self, name: str, result: dict, *, file: Path | None = None, sha256: str = "", seconds: float = 0.0,
-                fingerprint: str = "") -> dict:
+    def _framed(
+        self,
+        name: str,
+        result: dict,
+        *,
+        file: Path | None = None,
+        sha256: str = "",
+        seconds: float = 0.0,
+        fingerprint: str = "",
+    ) -> dict:
         """A result with what every report says about the run."""
         old = self.before.get(name)
         previous = old and {key: old.get(key) for key in ("score", "max", "status", "seed", "course_version", "graded")}
-        return {"submission": name, "student": self.students.get(name), "file": results.printable(str(file or "")),
-                "status": result["status"], "isolation": self.place.tier, "trusted": self.place.tier == NAMESPACE,
-                "seed": self.place.seed, "course_version": llmcourse.__version__, **result, "seconds": round(seconds, 3),
-                "previous": previous, "sha256": sha256, "fingerprint": fingerprint, "run": self.record.id,
-                "graded": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+        return {
+            "submission": name,
+            "student": self.students.get(name),
+            "file": results.printable(str(file or "")),
+            "status": result["status"],
+            "isolation": self.place.tier,
+            "trusted": self.place.tier == NAMESPACE,
+            "seed": self.place.seed,
+            "course_version": llmcourse.__version__,
+            **result,
+            "seconds": round(seconds, 3),
+            "previous": previous,
+            "sha256": sha256,
+            "fingerprint": fingerprint,
+            "run": self.record.id,
+            "graded": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
 
     def _written(self, one: Submission, result: dict) -> dict:
         """The result, after its files were written; one that was kept gets its student anew, its files stay."""

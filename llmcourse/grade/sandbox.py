@@ -5,8 +5,27 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from .syscalls import (MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC, MS_REMOUNT, NEWIPC, NEWNET,
-                       NEWNS, NEWPID, NEWUSER, NEWUTS, bind_read_only, mount, pivot_root, unmount, unshare)
+from .syscalls import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+    NEWIPC,
+    NEWNET,
+    NEWNS,
+    NEWPID,
+    NEWUSER,
+    NEWUTS,
+    bind_read_only,
+    mount,
+    pivot_root,
+    unmount,
+    unshare,
+)
 
 SCRATCH = "/tmp"
 SCRATCH_BYTES = 64 << 20

@@ -44,7 +44,14 @@ def main() -> None:
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(wake)
-    _say(parent, {"ready": True, "threads": len(os.listdir("/proc/self/task")), "exposed": exposed(config["kit"]["secrets"])[:99]})
+    _say(
+        parent,
+        {
+            "ready": True,
+            "threads": len(os.listdir("/proc/self/task")),
+            "exposed": exposed(config["kit"]["secrets"])[:99],
+        },
+    )
     while True:
         request, files = _receive(parent)
         if not request:

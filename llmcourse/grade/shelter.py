@@ -1,7 +1,7 @@
 """Fork a worker into its tier: `start(...)`, `Running.kill()`, `Running.ended()`. The caller has one thread only.
 
-namespace: a keeper (unshares) ─ the first process of a new PID namespace (builds the root) ─ the worker. When the worker
-    ends, or the first process is killed, every process that the worker left behind is killed by the kernel.
+namespace: a keeper (unshares) ─ the first process of a new PID namespace (builds the root) ─ the worker. When the
+    worker ends, or the first process is killed, the kernel kills every process that the worker left behind.
 process: the worker alone; what it leaves behind is searched for and killed.
 """
 
@@ -69,11 +69,15 @@ class Running:
         code = os.waitstatus_to_exitcode(status)
         if code < 0:
             return f"signal {-code}"
-        return f"signal {code - _BY_SIGNAL}" if code > _BY_SIGNAL and self.shelter.tier == NAMESPACE else f"exit status {code}"
+        return (
+            f"signal {code - _BY_SIGNAL}"
+            if code > _BY_SIGNAL and self.shelter.tier == NAMESPACE
+            else f"exit status {code}"
+        )
 
 
 def start(shelter: Shelter, keep: list[int], cpu_seconds: float, work: Callable[[], None]) -> Running:
-    """Run `work` in a new process of this shelter, with none of this process's open files but `keep`, and those last."""
+    """Run `work` in a new process of this shelter, with none of this process's open files but `keep`."""
     report, said = os.pipe()
     enter = _enter_namespace if shelter.tier == NAMESPACE else _enter_process
     child = os.fork()
@@ -176,8 +180,8 @@ def _sweep(uid: int) -> None:
     stopped: set[int] = set()
     while time.monotonic() < deadline:
         left = set(descendants([os.getpid()])) - {os.getpid()}
-        # A stopped process cannot fork and keeps its place among those that its user may have: once no new one turns up,
-        # all can be killed without one of them replacing another.
+        # A stopped process cannot fork, and keeps its place among those that its user may have: once no new one turns
+        # up, all can be killed without one of them replacing another.
         _signal(left, signal.SIGKILL if left <= stopped else signal.SIGSTOP)
         stopped |= left
         if not _reap():

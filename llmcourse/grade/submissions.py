@@ -56,8 +56,11 @@ def find(paths: Iterable[Path], skip: Iterable[Path] = ()) -> list[Submission]:
 
 def _in_folder(folder: Path, skipped: set[str]) -> list[Submission]:
     entries = sorted((e for e in os.scandir(folder) if not _is_left_out(e, skipped)), key=lambda e: e.name)
-    found = [Submission(printable(_stem(e.name)), Path(e.path)) for e in entries if e.name.lower().endswith(".ipynb")
-             and not e.is_dir(follow_symlinks=False)]
+    found = [
+        Submission(printable(_stem(e.name)), Path(e.path))
+        for e in entries
+        if e.name.lower().endswith(".ipynb") and not e.is_dir(follow_symlinks=False)
+    ]
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             notebooks = sorted(_notebooks_below(Path(entry.path), skipped))
@@ -67,7 +70,10 @@ def _in_folder(folder: Path, skipped: set[str]) -> list[Submission]:
             elif len(notebooks) == 1:
                 found.append(Submission(student, notebooks[0]))
             else:
-                found += [Submission(f"{student}/{printable(_stem(n.relative_to(entry.path).as_posix()))}", n) for n in notebooks]
+                found += [
+                    Submission(f"{student}/{printable(_stem(n.relative_to(entry.path).as_posix()))}", n)
+                    for n in notebooks
+                ]
     return found
 
 
@@ -86,7 +92,7 @@ def _is_left_out(entry: os.DirEntry, skipped: set[str]) -> bool:
 
 
 def _stem(name: str) -> str:
-    return name[:-len(".ipynb")] if name.lower().endswith(".ipynb") else name
+    return name[: -len(".ipynb")] if name.lower().endswith(".ipynb") else name
 
 
 def _named_apart(found: list[Submission]) -> list[Submission]:

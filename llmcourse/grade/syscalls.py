@@ -55,11 +55,17 @@ def pivot_root(new: str, old: str) -> None:
 
 
 def bind_read_only(source: str, target: str) -> None:
-    """Show `source`, with all that is mounted below it, at `target` too: read-only, without devices or set-uid files."""
+    """Show `source`, with all that is mounted in it, at `target` too: read-only, without devices or set-uid files."""
     mount(source, target, flags=MS_BIND | MS_REC)
     wanted = _MountAttr(_ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
-    done = _libc().syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(target), _AT_RECURSIVE, ctypes.byref(wanted),
-                           ctypes.c_size_t(ctypes.sizeof(wanted)))
+    done = _libc().syscall(
+        _SYS_MOUNT_SETATTR,
+        _AT_FDCWD,
+        os.fsencode(target),
+        _AT_RECURSIVE,
+        ctypes.byref(wanted),
+        ctypes.c_size_t(ctypes.sizeof(wanted)),
+    )
     if done:  # before Linux 5.12: the top one only, keeping the flags that it has
         kept = os.statvfs(target).f_flag & (MS_NOEXEC | 1024 | 2048)
         mount("", target, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)

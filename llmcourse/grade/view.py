@@ -16,8 +16,21 @@ from llmcourse.workbook.course import PACKAGE, Course
 
 from .sandbox import View
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/etc/ld.so.cache", "/etc/ld.so.conf",
-           "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/localtime",
+)
 _NEEDED = tuple(PACKAGE.name + part for part in ("", ".given", ".checks", ".workbook", ".grade", ".errors"))
 
 
@@ -38,9 +51,12 @@ def view_of(course: Course, lesson: Lesson, cache: Path, root: Path, private: It
 
 
 def python_folders() -> list[str]:
-    """Where this Python and its packages are; the folder that holds this package is left out, it may hold the course."""
-    asked = subprocess.run([sys.executable, "-I", "-c", "import json, sys; print(json.dumps(sys.path))"],
-                           stdout=subprocess.PIPE, check=True)
+    """Where this Python and its packages are, without the folder that holds this package: it may hold the course."""
+    asked = subprocess.run(
+        [sys.executable, "-I", "-c", "import json, sys; print(json.dumps(sys.path))"],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
     installed = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *sysconfig.get_paths().values()]
     others = [path for path in json.loads(asked.stdout) if os.path.abspath(path) != str(PACKAGE.parent)]
     return [path for path in (*installed, *others, os.path.dirname(sys.executable)) if os.path.isdir(path)]
@@ -50,8 +66,12 @@ def secret_files(course: Course, lesson: Lesson) -> list[Path]:
     """The course's own solutions and sources, the lab's probes, and the code that its answers may not call."""
     data = PACKAGE / "data" / "course"
     found = [folder / name for folder in (course.root, data) for name in ("authoring", "checks", "notebooks")]
-    found += [file for folder in (course.root, data) for file in (folder / "solutions").glob("*.ipynb")
-              if file.name[:2] >= lesson.number]
+    found += [
+        file
+        for folder in (course.root, data)
+        for file in (folder / "solutions").glob("*.ipynb")
+        if file.name[:2] >= lesson.number
+    ]
     found.append(PACKAGE / "checks" / f"{LESSONS.get(lesson.number)}.py")
     return found + [file for file, _ in secret_code(lesson)]
 

@@ -40,8 +40,8 @@ class Kit:
     def load(config: dict) -> Kit:
         """Import the lab's probes and what its import cells import, with replayed given pieces of its own.
 
-        config: root (of the course), lesson (its full name), given (lessons whose given pieces are in use), secrets and modules
-        (see replay), preload (modules).
+        config: root (of the course), lesson (its full name), given (lessons whose given pieces are in use), secrets and
+        modules (see replay), preload (modules).
         """
         course, name, player = Course(Path(config["root"])), config["lesson"], Player()
         for number in config["given"]:
@@ -72,8 +72,13 @@ class Kit:
             send({"probe": one, "outcome": outcome, "seconds": time.perf_counter() - started})
 
     def _run(self, lesson: Lesson, probe: Probe, answer: Answer, wanted: dict) -> dict:
-        return run_probe(probe, answer, wanted["seed"], forbids=given.forbidden(lesson, probe.exercise),
-                         time_factor=wanted["time_factor"])
+        return run_probe(
+            probe,
+            answer,
+            wanted["seed"],
+            forbids=given.forbidden(lesson, probe.exercise),
+            time_factor=wanted["time_factor"],
+        )
 
     def _with_private(self, source: str) -> Lesson:
         """The lesson, with an instructor's private probes where they are asked for."""
@@ -101,7 +106,7 @@ def _sender(results: int) -> Callable[[dict], None]:
             os._exit(0)
         left = json.dumps(message).encode() + b"\n"
         while left:
-            left = left[os.write(results, left):]
+            left = left[os.write(results, left) :]
 
     return send
 

@@ -1,6 +1,7 @@
 """Where the parent gets untrusted workers: `ForkServer` (Linux, warm) and `Spawner` (anywhere, a new Python for each).
 
-A worker of either kind: `line(seconds)` reads its next line, `end()` kills it with all that it left and says how it ended.
+A worker of either kind: `line(seconds)` reads its next line, `end()` kills it with all that it left and says how it
+ended.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from pathlib import Path
 
 from llmcourse.errors import CourseError
 
-from .link import Child, Silent, bare_environment, command
 from .limits import Limits
+from .link import Child, Silent, bare_environment, command
 from .sandbox import SCRATCH
 from .shelter import NAMESPACE, Shelter
 
@@ -39,7 +40,7 @@ class WorkerLost(CourseError):
 
 @dataclass(frozen=True)
 class Workplace:
-    """What the workers of one lab start from. kit: see worker.Kit.load; cache: the folder of models and vocabularies."""
+    """What the workers of one lab start from. kit: see worker.Kit.load; cache: where models and vocabularies are."""
 
     root: Path
     cache: Path
@@ -62,8 +63,13 @@ class ForkServer:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.process = subprocess.Popen(
-                command("llmcourse.grade.server"), stdin=subprocess.PIPE, cwd=folder, pass_fds=[theirs.fileno()],
-                start_new_session=True, env=bare_environment(str(workplace.root), home, str(workplace.cache)))
+                command("llmcourse.grade.server"),
+                stdin=subprocess.PIPE,
+                cwd=folder,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                env=bare_environment(str(workplace.root), home, str(workplace.cache)),
+            )
             config = {"shelter": asdict(shelter), "kit": workplace.kit, "socket": theirs.fileno()}
         self.socket = ours
         with self.process.stdin as pipe:
@@ -71,7 +77,9 @@ class ForkServer:
         self.ready = self._hear(READY_SECONDS)
         if self.ready.get("threads", 1) != 1:
             self.close()
-            raise CourseError(f"what lab {workplace.kit['lesson']} imports starts threads, and then nothing can be forked safely")
+            raise CourseError(
+                f"what lab {workplace.kit['lesson']} imports starts threads, and then nothing can be forked safely"
+            )
 
     def _hear(self, seconds: float) -> dict:
         ready, _, _ = select.select([self.socket], [], [], seconds)
@@ -139,7 +147,7 @@ class ForkedWorker:
 
 
 class Spawner:
-    """Starts a new, cold Python for each worker: timeouts, and the limits that the system has, are all that holds it."""
+    """Starts a new, cold Python for each worker: timeouts and the system's own limits are all that holds it."""
 
     def __init__(self, workplace: Workplace, limits: Limits):
         self.workplace, self.limits = workplace, limits
@@ -159,8 +167,13 @@ class SpawnedWorker:
         place = spawner.workplace
         self.scratch, self.max_bytes, self.n_bytes = tempfile.mkdtemp(), place.max_bytes, 0
         config = {"kit": place.kit, "limits": asdict(spawner.limits), "cpu_seconds": cpu_seconds}
-        self.child = Child("llmcourse.grade.worker", config, bare_environment(str(place.root), self.scratch, str(place.cache)),
-                           quiet=True, cwd=self.scratch)
+        self.child = Child(
+            "llmcourse.grade.worker",
+            config,
+            bare_environment(str(place.root), self.scratch, str(place.cache)),
+            quiet=True,
+            cwd=self.scratch,
+        )
         try:
             self.child.send(payload)
         except OSError:

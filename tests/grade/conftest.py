@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from llmcourse.checks import Lesson
 from llmcourse.grade.detect import why_no_namespaces
 from llmcourse.grade.limits import worker_uid
+from llmcourse.grade.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from llmcourse.grade.view import view_of
 from llmcourse.workbook.author import generate, write_notebook
 from llmcourse.workbook.course import Course, course
@@ -42,7 +45,19 @@ def in_small_course(small_course, monkeypatch) -> Course:
 @pytest.fixture(scope="session")
 def namespaces(tmp_path_factory) -> None:
     """Skips where this machine allows no namespace isolation, and says why."""
-    trial = view_of(course(), Lesson("00", "", {}, ()), tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("root"), ())
+    trial = view_of(
+        course(), Lesson("00", "", {}, ()), tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("root"), ()
+    )
     why = why_no_namespaces(trial, worker_uid(0))
     if why:
         pytest.skip(f"no namespace isolation on this machine: {why}")
+
+
+@pytest.fixture
+def folder(namespaces):
+    """A folder that any user can reach; orphans become this process's children, as they become the fork server's."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+    prctl(PR_SET_CHILD_SUBREAPER, 0)

@@ -16,5 +16,7 @@ def tree(folder: Path, without: Path | None = None) -> dict[str, str]:
             content = str(path.readlink()).encode()
         else:
             content = path.read_bytes() if path.is_file() else b"folder"
-        found[path.relative_to(folder).as_posix()] = hashlib.sha256(content + oct(path.lstat().st_mode).encode()).hexdigest()
+        found[path.relative_to(folder).as_posix()] = hashlib.sha256(
+            content + oct(path.lstat().st_mode).encode()
+        ).hexdigest()
     return found

@@ -2,9 +2,10 @@
 
     python tests/grade/hostile_pack.py     writes the notebooks anew
 
-A source's first line is a comment with JSON: `full`, the exercises that get full marks ("all", "none", or "others": all but
-the one that the case is about, merge_pair); `status` and `reason` of its row; `file`, `metadata`, `raw` where the notebook is
-odd. A cell marked correct="all" stands for the correct answers, one marked wrong="all" for answers that all return `value`.
+A source's first line is a comment with JSON: `full`, the exercises that get full marks ("all", "none", or "others": all
+but the one that the case is about, merge_pair); `status` and `reason` of its row; `file`, `metadata`, `raw` where the
+notebook is odd. A cell marked correct="all" stands for the correct answers, one marked wrong="all" for answers that all
+return `value`.
 """
 
 from __future__ import annotations
@@ -53,14 +54,28 @@ def write(folder: Path) -> None:
 def _case(file: Path) -> Case:
     head, _, body = file.read_text("utf-8").partition("\n")
     about = json.loads(head.lstrip("# "))
-    content = about["raw"].encode("utf-8", "surrogatepass") if "raw" in about else _notebook(body, about.get("metadata", {}))
-    return Case(about.get("file", file.stem), about["full"], about["status"], about.get("reason", ""), about.get("warning", ""),
-                about.get("attack", ""), content)
+    content = (
+        about["raw"].encode("utf-8", "surrogatepass") if "raw" in about else _notebook(body, about.get("metadata", {}))
+    )
+    return Case(
+        about.get("file", file.stem),
+        about["full"],
+        about["status"],
+        about.get("reason", ""),
+        about.get("warning", ""),
+        about.get("attack", ""),
+        content,
+    )
 
 
 def _notebook(body: str, metadata: dict) -> bytes:
     cells = [cell for mark, source in _split(body) for cell in _cells(mark, source.strip("\n"))]
-    whole = {"cells": cells, "metadata": {"llmcourse": {"lesson": "01"}, **metadata}, "nbformat": 4, "nbformat_minor": 5}
+    whole = {
+        "cells": cells,
+        "metadata": {"llmcourse": {"lesson": "01"}, **metadata},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     return (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode()
 
 
@@ -73,11 +88,16 @@ def _split(body: str) -> list[tuple[str, str]]:
 def _cells(mark: str, source: str) -> list[dict]:
     said = dict(re.findall(r'(\w+)="((?:[^"])*)"', mark))
     if "correct" in said:
-        return [_cell(answer, {"role": "answer", "exercise": name}) for name, answer in _answers().items()
-                if said["correct"] == "all" or name != SUBJECT]
+        return [
+            _cell(answer, {"role": "answer", "exercise": name})
+            for name, answer in _answers().items()
+            if said["correct"] == "all" or name != SUBJECT
+        ]
     if "wrong" in said:
-        return [_cell(_wrong(answer, name, said.get("value", "'wrong'")), {"role": "answer", "exercise": name})
-                for name, answer in _answers().items()]
+        return [
+            _cell(_wrong(answer, name, said.get("value", "'wrong'")), {"role": "answer", "exercise": name})
+            for name, answer in _answers().items()
+        ]
     kind = (re.search(r"\[(\w+)\]", mark) or ["", "code"])[1]
     llmcourse = {}
     if "check" in said:
@@ -88,23 +108,31 @@ def _cells(mark: str, source: str) -> list[dict]:
 
 
 def _cell(source: str, llmcourse: dict, kind: str = "code") -> dict:
-    cell = {"cell_type": kind, "metadata": {"llmcourse": llmcourse} if llmcourse else {}, "source": source.splitlines(keepends=True)}
+    cell = {
+        "cell_type": kind,
+        "metadata": {"llmcourse": llmcourse} if llmcourse else {},
+        "source": source.splitlines(keepends=True),
+    }
     return {**cell, "execution_count": None, "outputs": []} if kind == "code" else cell
 
 
 def _answers() -> dict[str, str]:
     """A correct answer to each exercise of lab 01, in order."""
-    return {re.findall(r"^(?:def|class) (\w+)", source, re.MULTILINE)[-1]: source.strip("\n")
-            for _, source in _split((SOURCES / "_correct.py").read_text("utf-8"))}
+    return {
+        re.findall(r"^(?:def|class) (\w+)", source, re.MULTILINE)[-1]: source.strip("\n")
+        for _, source in _split((SOURCES / "_correct.py").read_text("utf-8"))
+    }
 
 
 def _wrong(answer: str, name: str, value: str) -> str:
     """An answer of the same name that gives `value`, which may use name, arguments and named."""
     if not answer.startswith("class") and "\nclass" not in answer:
         return f"def {name}(*arguments, **named):\n    name = {name!r}\n    return {value}"
-    return (f"class {name}:\n    def __init__(self, *arguments, **named):\n        self.arguments = arguments, named\n\n"
-            "    def __getattr__(self, method):\n        def wrong(*arguments, **named):\n"
-            f"            name = {name!r}\n            return {value}\n\n        return wrong")
+    return (
+        f"class {name}:\n    def __init__(self, *arguments, **named):\n        self.arguments = arguments, named\n\n"
+        "    def __getattr__(self, method):\n        def wrong(*arguments, **named):\n"
+        f"            name = {name!r}\n            return {value}\n\n        return wrong"
+    )
 
 
 if __name__ == "__main__":

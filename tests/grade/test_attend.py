@@ -68,8 +68,20 @@ def test_after_a_hang_or_a_death_a_new_worker_goes_on_with_the_rest(end, kind):
     assert workers.payloads[1]["probes"] == ["01.f/p2"]
 
 
-@pytest.mark.parametrize("line", [b"not json", b"[1]", b"{}", b'{"probe": "01.f/p2", "outcome": {}}', b'{"probe": "01.f/p0", "outcome": 3}',
-                                  b'{"probe": ["01.f/p0"], "outcome": {}}', b"[" * 100_000, b'{"outcome": NaN}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not json",
+        b"[1]",
+        b"{}",
+        b'{"probe": "01.f/p2", "outcome": {}}',
+        b'{"probe": "01.f/p0", "outcome": 3}',
+        b'{"probe": ["01.f/p0"], "outcome": {}}',
+        b"[" * 100_000,
+        b'{"outcome": NaN}',
+        b"\xff\xfe",
+    ],
+)
 def test_a_line_that_is_no_result_counts_as_a_death(line):
     found = attended(Scripted([LOADED, line], [LOADED, value("01.f/p1"), value("01.f/p2")]))
     assert kinds(found) == {"p0": "process died", "p1": "value", "p2": "value"}
@@ -78,7 +90,9 @@ def test_a_line_that_is_no_result_counts_as_a_death(line):
 def test_an_exercise_that_hangs_too_often_is_left_but_others_go_on():
     workers = Scripted(*([LOADED, HANGS] for _ in range(MAX_STOPS)), [LOADED, value("01.g/p0")])
     found = attend(workers, {"pieces": [], "time_factor": 0.001}, probes("f", MAX_STOPS + 2) + probes("g", 1))
-    assert [found.outcomes[f"01.f/p{i}"]["kind"] for i in range(MAX_STOPS + 2)] == ["timeout"] * MAX_STOPS + ["not run"] * 2
+    assert [found.outcomes[f"01.f/p{i}"]["kind"] for i in range(MAX_STOPS + 2)] == ["timeout"] * MAX_STOPS + [
+        "not run"
+    ] * 2
     assert found.outcomes["01.g/p0"]["kind"] == "value"
 
 
@@ -93,10 +107,15 @@ def piece(cell: int, only_definitions: bool = False) -> dict:
 
 
 def test_a_cell_that_hangs_gives_its_definitions_only_and_then_nothing():
-    workers = Scripted([{"cell": 1}, {"cell": 2}, HANGS], [{"cell": 1}, {"cell": 2}, HANGS], [{"cell": 1}, LOADED, value("01.f/p0")])
+    workers = Scripted(
+        [{"cell": 1}, {"cell": 2}, HANGS], [{"cell": 1}, {"cell": 2}, HANGS], [{"cell": 1}, LOADED, value("01.f/p0")]
+    )
     found = attended(workers, n=1, pieces=(piece(1), piece(2)))
     assert [[(one["cell"], one["only_definitions"]) for one in p["pieces"]] for p in workers.payloads] == [
-        [(1, False), (2, False)], [(1, False), (2, True)], [(1, False)]]
+        [(1, False), (2, False)],
+        [(1, False), (2, True)],
+        [(1, False)],
+    ]
     assert kinds(found) == {"p0": "value"} and {one["cell"] for one in found.problems} == {2}
 
 
@@ -112,10 +131,15 @@ def test_a_worker_cannot_make_loading_last_by_announcing_cells_for_ever():
     assert kinds(found) == {"p0": "not run"}
 
 
-@pytest.mark.parametrize("problems", [None, 5, [None], [{"cell": "x", "error": ["y"], "message": 10**40, "line": -3}], [{"cell": 1e400}]])
+@pytest.mark.parametrize(
+    "problems", [None, 5, [None], [{"cell": "x", "error": ["y"], "message": 10**40, "line": -3}], [{"cell": 1e400}]]
+)
 def test_problems_of_any_kind_become_tidy_ones(problems):
     found = attended(Scripted([{"loaded": True, "problems": problems}, value("01.f/p0")]), n=1)
-    assert all(type(one["cell"]) is int and type(one["line"]) is int and isinstance(one["message"], str) for one in found.problems)
+    assert all(
+        type(one["cell"]) is int and type(one["line"]) is int and isinstance(one["message"], str)
+        for one in found.problems
+    )
 
 
 def test_a_stopped_run_starts_no_further_worker():

@@ -8,8 +8,19 @@ from llmcourse.grade.gradebook import write_grades
 
 
 def result(name: str, **changes) -> dict:
-    fields = dict(submission=name, student=None, lesson="01", status="ok", score=3, max=4, previous=None, isolation="namespace",
-                  seconds=0.5, reason="", exercises=[{"name": "f", "score": 3}])
+    fields = dict(
+        submission=name,
+        student=None,
+        lesson="01",
+        status="ok",
+        score=3,
+        max=4,
+        previous=None,
+        isolation="namespace",
+        seconds=0.5,
+        reason="",
+        exercises=[{"name": "f", "score": 3}],
+    )
     return {**fields, **changes}
 
 
@@ -26,15 +37,15 @@ def test_each_exercise_has_a_column_that_is_empty_where_it_does_not_apply(tmp_pa
 
 
 def test_the_score_before_stands_beside_the_new_one(tmp_path):
-    row, = rows(tmp_path, result("ana", previous={"score": 1.5}))
+    (row,) = rows(tmp_path, result("ana", previous={"score": 1.5}))
     assert (row["score"], row["max"], row["previous_score"]) == ("3", "4", "1.5")
 
 
 def test_no_cell_is_a_formula_for_a_spreadsheet(tmp_path):
-    row, = rows(tmp_path, result('=HYPERLINK("x")', reason="@SUM(A1)"))
+    (row,) = rows(tmp_path, result('=HYPERLINK("x")', reason="@SUM(A1)"))
     assert row["submission"].startswith("'=") and row["reason"].startswith("'@")
 
 
 def test_names_in_any_script_survive(tmp_path):
-    row, = rows(tmp_path, result("Ñandú, 提出物 \"x\""))
-    assert row["submission"] == "Ñandú, 提出物 \"x\""
+    (row,) = rows(tmp_path, result('Ñandú, 提出物 "x"'))
+    assert row["submission"] == 'Ñandú, 提出物 "x"'

@@ -17,7 +17,12 @@ from llmcourse.grade.replay import HiddenCode, Player, Recorder, decode, exposed
 @pytest.fixture
 def clean():
     """Takes everything back that stand-ins do to this process."""
-    modules, path, package, pieces = dict(sys.modules), list(sys.meta_path), sys.modules.get("colorsys"), dict(vars(llmcourse.given))
+    modules, path, package, pieces = (
+        dict(sys.modules),
+        list(sys.meta_path),
+        sys.modules.get("colorsys"),
+        dict(vars(llmcourse.given)),
+    )
     yield
     sys.meta_path[:] = path
     for name in set(sys.modules) - set(modules):
@@ -83,7 +88,9 @@ def test_what_the_probes_took_of_a_hidden_module_is_there(clean):
     assert colorsys and exposed(["json.decoder", "colorsys"]) == ["colorsys"]
 
 
-@pytest.mark.parametrize("value", [None, True, 3, 2.5, "é", b"\x00", [1, (2, {3})], {(1, "a"): [b"x"]}, collections.Counter("aab")])
+@pytest.mark.parametrize(
+    "value", [None, True, 3, 2.5, "é", b"\x00", [1, (2, {3})], {(1, "a"): [b"x"]}, collections.Counter("aab")]
+)
 def test_plain_data_survives_the_way_there_and_back(value):
     encoded = encode(value)
     assert is_plain(encoded) and decode(encoded) == value

@@ -17,12 +17,24 @@ from llmcourse.grade.report import page
 from llmcourse.grade.results import HIDDEN_CODE, graded, printable
 
 WANT = {"kind": "value", "value": ["list", [1, 2]]}
-LESSON = Lesson("01", "small", {"f": Exercise("f", ("a", "b", "c"))}, (
-    Probe("01", "f", "shown", len, 2, "the shown hint", False, Tolerance(), 5.0),
-    Probe("01", "f", "unseen", len, 1, "the unseen hint", True, Tolerance(), 5.0)))
+LESSON = Lesson(
+    "01",
+    "small",
+    {"f": Exercise("f", ("a", "b", "c"))},
+    (
+        Probe("01", "f", "shown", len, 2, "the shown hint", False, Tolerance(), 5.0),
+        Probe("01", "f", "unseen", len, 1, "the unseen hint", True, Tolerance(), 5.0),
+    ),
+)
 IDS = [probe.id for probe in LESSON.probes]
-REFERENCE = Reference(dict.fromkeys(IDS, WANT), {}, {"f": [["It counts from one.", dict.fromkeys(IDS, {"kind": "value", "value": 7})]]},
-                      [], {}, [])
+REFERENCE = Reference(
+    dict.fromkeys(IDS, WANT),
+    {},
+    {"f": [["It counts from one.", dict.fromkeys(IDS, {"kind": "value", "value": 7})]]},
+    [],
+    {},
+    [],
+)
 READ = Read(n_cells=3, import_cells=[1])
 
 
@@ -39,19 +51,38 @@ def test_full_marks_for_what_the_reference_gives():
     assert (found["status"], found["score"], found["max"]) == ("ok", 3, 3)
 
 
-anything = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-                        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4), max_leaves=12)
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
 kinds = st.sampled_from(["value", "raised", "not written", "timeout", "forbidden", "process died", "not run", "ok", ""])
 
 
-@given(st.dictionaries(st.sampled_from(["value", "name", "by", "error", "message", "line", "code", "inside", "seconds", "signal", "why"]),
-                       anything), kinds | anything)
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["value", "name", "by", "error", "message", "line", "code", "inside", "seconds", "signal", "why"]
+        ),
+        anything,
+    ),
+    kinds | anything,
+)
 def test_whatever_a_worker_sends_gives_no_points_and_a_result_that_can_be_written(outcome, kind):
     found = result({**outcome, "kind": kind}, {**outcome, "kind": kind})
     assert found["score"] == 0 or outcome["value"] == WANT["value"]
     json.dumps(found)
-    framed = {**found, "submission": "x", "previous": None, "trusted": False, "isolation": "process", "course_version": "0", "seconds": 0.0,
-              "graded": "", "file": "x"}
+    framed = {
+        **found,
+        "submission": "x",
+        "previous": None,
+        "trusted": False,
+        "isolation": "process",
+        "course_version": "0",
+        "seconds": 0.0,
+        "graded": "",
+        "file": "x",
+    }
     assert page(framed).encode("utf-8")
 
 
@@ -66,14 +97,18 @@ def test_an_answer_that_ends_the_program_makes_the_status_problems():
     assert found["status"] == "problems" and "SystemExit" in found["reason"]
 
 
-@pytest.mark.parametrize("outcome", [{"kind": "raised", "error": "ValueError"}, {"kind": "not written", "name": "f"},
-                                     {"kind": "value", "value": 3}])
+@pytest.mark.parametrize(
+    "outcome",
+    [{"kind": "raised", "error": "ValueError"}, {"kind": "not written", "name": "f"}, {"kind": "value", "value": 3}],
+)
 def test_wrong_and_unwritten_answers_are_honest(outcome):
     assert result(outcome)["status"] == "ok"
 
 
 def test_a_failed_import_comes_before_what_failed_earlier():
-    found = result(problems=(problem(2, "ZeroDivisionError"), problem(5, "ModuleNotFoundError"), problem(1, "SyntaxError")))
+    found = result(
+        problems=(problem(2, "ZeroDivisionError"), problem(5, "ModuleNotFoundError"), problem(1, "SyntaxError"))
+    )
     assert [one["cell"] for one in found["problems"]] == [5, 1, 2]
     assert found["reason"].startswith("cell 5, line 1: ModuleNotFoundError")
 

@@ -14,8 +14,16 @@ def roster(tmp_path, text: str) -> list[str]:
     return read_roster(file)
 
 
-@pytest.mark.parametrize("text", ["ana\nben\n", "\ufeffana\n\n# a comment\n ben \n", "id,grade\nana,1\nben,\n", "Name;Login\nAna A;ana\nBen;ben\n",
-                                  "section\tStudent ID\n1\tana\n2\tben\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ana\nben\n",
+        "\ufeffana\n\n# a comment\n ben \n",
+        "id,grade\nana,1\nben,\n",
+        "Name;Login\nAna A;ana\nBen;ben\n",
+        "section\tStudent ID\n1\tana\n2\tben\n",
+    ],
+)
 def test_lists_and_tables_of_the_usual_kinds_give_the_ids(tmp_path, text):
     assert roster(tmp_path, text) == ["ana", "ben"]
 

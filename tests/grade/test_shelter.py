@@ -1,4 +1,4 @@
-"""What a process that is shut in can see and do. Oracle: the lists in grade/sandbox.py and grade/limits.py."""
+"""What a process that is shut in may do and is. Oracle: the descriptions in grade/shelter.py and grade/limits.py."""
 
 from __future__ import annotations
 
@@ -7,119 +7,31 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from llmcourse.grade.limits import Limits, become, worker_uid
+from llmcourse.grade.limits import become
 from llmcourse.grade.sandbox import View
 from llmcourse.grade.shelter import NAMESPACE, PROCESS, Shelter, children, start
-from llmcourse.grade.syscalls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, prctl
+from llmcourse.grade.syscalls import PR_SET_DUMPABLE, prctl
+from tests.grade.shut_in import LIMITS, SYSTEM, ask, shelter, tried
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")
-SYSTEM = tuple(path for path in ("/usr", "/bin", "/lib", "/lib64") if os.path.exists(path))
 NOBODY = 61999
-
-
-@pytest.fixture
-def folder(namespaces):
-    """A folder that any user can reach; orphans become this process's children, as they become the fork server's."""
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
-    with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
-    prctl(PR_SET_CHILD_SUBREAPER, 0)
-
-
-def shelter(folder: Path, tier: str = NAMESPACE, uid: int | None = None, **view) -> Shelter:
-    uid = worker_uid(99) if uid is None else uid
-    (folder / "root").mkdir(exist_ok=True)
-    scratch = folder / "scratch"
-    scratch.mkdir(exist_ok=True)
-    os.chown(scratch, uid, -1)
-    limits = Limits(memory=1 << 30, processes=16)
-    if tier == PROCESS:
-        return Shelter(tier, limits, uid, scratch=str(scratch))
-    return Shelter(tier, limits, uid, View(str(folder / "root"), view.get("shown", SYSTEM), view.get("hidden", ())))
-
-
-def ask(place: Shelter, question) -> tuple[object, str]:
-    """What question() returns inside, through JSON, and how the process ended."""
-    answer, results = os.pipe()
-
-    def work():
-        os.write(results, json.dumps(question()).encode())
-
-    running = start(place, [results], 30, work)
-    os.close(results)
-    assert not running.error, running.error
-    ended = running.ended(wait=True)
-    with os.fdopen(answer, "rb") as pipe:
-        said = pipe.read()
-    return json.loads(said) if said else None, ended
-
-
-def tried(action) -> str:
-    try:
-        action()
-    except OSError as error:
-        return type(error).__name__ + f" {error.errno}"
-    return "done"
-
-
-def test_nothing_is_there_but_what_is_shown(folder):
-    (folder / "seen").mkdir()
-    (folder / "seen" / "file").write_text("x")
-    (folder / "unseen").write_text("x")
-    place = shelter(folder, shown=(*SYSTEM, str(folder / "seen")))
-    found, _ = ask(place, lambda: [sorted(os.listdir(folder)), os.listdir(folder / "seen"), os.path.exists("/home"), os.path.exists("/root")])
-    assert found == [["seen"], ["file"], False, False]
-
-
-def test_what_is_hidden_in_what_is_shown_is_covered(folder):
-    (folder / "package").mkdir()
-    for name in ("__init__.py", "secret.py", "data.txt"):
-        (folder / "package" / name).write_text("the secret")
-    (folder / "package" / "inner").mkdir()
-    (folder / "package" / "inner" / "more.txt").write_text("the secret")
-    hidden = [str(folder / "package" / name) for name in ("secret.py", "data.txt", "inner", "absent")]
-    place = shelter(folder, shown=(*SYSTEM, str(folder / "package")), hidden=tuple(hidden))
-
-    def look():
-        return [(folder / "package" / name).read_text() for name in ("__init__.py", "secret.py", "data.txt")] + os.listdir(hidden[2])
-
-    (first, second, third), _ = ask(place, look)
-    assert (first, third) == ("the secret", "") and "hidden" in second
-
-
-def test_only_the_scratch_folder_can_be_written(folder):
-    (folder / "seen").mkdir(mode=0o777)
-    os.chmod(folder / "seen", 0o777)
-    place = shelter(folder, shown=(*SYSTEM, str(folder / "seen")))
-    found, _ = ask(place, lambda: [tried(lambda: open(f"{where}/x", "w").write("x")) for where in (folder / "seen", "/", "/usr", "/etc", "/dev", "/tmp", ".")])
-    assert found[-2:] == ["done", "done"] and not set(found[:-2]) & {"done"}
-    assert os.listdir(folder / "seen") == []
-
-
-def test_the_scratch_folder_is_new_each_time_and_of_limited_size(folder):
-    place = shelter(folder)
-
-    def fill():
-        for number in range(1000):
-            with open(f"/tmp/{number}", "wb") as file:
-                file.write(bytes(1 << 20))
-
-    assert ask(place, lambda: [os.listdir("/tmp"), tried(fill)])[0] == [[], "OSError 28"]
-    assert ask(place, lambda: os.listdir("/tmp"))[0] == []
 
 
 def test_no_other_process_and_no_network_can_be_seen(folder):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        found, _ = ask(shelter(folder), lambda: [
-            sorted(int(name) for name in os.listdir("/proc") if name.isdigit()), tried(lambda: socket.socket().connect(("127.0.0.1", port)))])
+        found, _ = ask(
+            shelter(folder),
+            lambda: [
+                sorted(int(name) for name in os.listdir("/proc") if name.isdigit()),
+                tried(lambda: socket.socket().connect(("127.0.0.1", port))),
+            ],
+        )
     assert found[0] in ([], [1, 2]) and found[1] != "done"
 
 
@@ -143,8 +55,14 @@ def test_open_files_of_the_grader_are_closed(folder, tier):
 
 
 @pytest.mark.parametrize("tier", [NAMESPACE, PROCESS])
-@pytest.mark.parametrize("action, how", [(lambda: os._exit(3), "exit status 3"), (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal 9"),
-                                         (lambda: os.abort(), "signal 6")])
+@pytest.mark.parametrize(
+    "action, how",
+    [
+        (lambda: os._exit(3), "exit status 3"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal 9"),
+        (lambda: os.abort(), "signal 6"),
+    ],
+)
 def test_how_it_ended_is_told(folder, tier, action, how):
     assert ask(shelter(folder, tier), action) == (None, how)
 
@@ -165,7 +83,9 @@ def test_a_daemon_is_gone_when_the_worker_has_ended(folder, tier):
 
     place = shelter(folder, tier)
     assert ask(place, leave_daemon)[0] == "left"
-    assert [p for p in Path("/proc").glob("[0-9]*") if p.exists() and p.stat().st_uid == place.uid != os.geteuid()] == []
+    assert [
+        p for p in Path("/proc").glob("[0-9]*") if p.exists() and p.stat().st_uid == place.uid != os.geteuid()
+    ] == []
 
 
 @pytest.mark.parametrize("tier", [NAMESPACE, PROCESS])
@@ -206,15 +126,25 @@ def test_killing_the_worker_kills_all_that_it_started(folder):
     assert running.ended(wait=True) == "signal 9" and children(os.getpid()) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="root is what can become another user here; without root every test is this one")
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="root is what can become another user here; without root every test is this one"
+)
 def test_a_user_without_privileges_can_shut_in_too(folder):
     os.chmod(folder, 0o777)
     answer, results = os.pipe()
     place = View(str(folder), SYSTEM)
 
     def as_nobody():
-        inner = Shelter(NAMESPACE, Limits(memory=1 << 30, processes=16), NOBODY, place)
-        return ask(inner, lambda: [os.getuid(), sorted(os.listdir("/")), len(os.listdir("/proc")) > 0, tried(lambda: open("/usr/x", "w"))])[0]
+        inner = Shelter(NAMESPACE, LIMITS, NOBODY, place)
+        return ask(
+            inner,
+            lambda: [
+                os.getuid(),
+                sorted(os.listdir("/")),
+                len(os.listdir("/proc")) > 0,
+                tried(lambda: open("/usr/x", "w")),
+            ],
+        )[0]
 
     pid = os.fork()
     if not pid:

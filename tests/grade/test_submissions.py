@@ -39,7 +39,7 @@ def test_several_notebooks_of_one_student_have_the_students_name_first(tmp_path)
 
 def test_a_student_without_a_notebook_has_a_row_that_says_so(tmp_path):
     put(tmp_path, "ana/essay.pdf")
-    one, = find([tmp_path])
+    (one,) = find([tmp_path])
     assert one.name == "ana" and "no notebook" in one.error
 
 
@@ -69,7 +69,10 @@ def test_names_that_differ_only_in_the_form_of_an_accent_get_different_files(tmp
     assert len({one.file_name for one in found}) == 2
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "..", ".hidden", "x" * 300, "CON", "nul.txt", "日" * 200, "a\nb", "\ud800", "?*:"])
+@pytest.mark.parametrize(
+    "name",
+    ["../../etc/passwd", "a/b", "..", ".hidden", "x" * 300, "CON", "nul.txt", "日" * 200, "a\nb", "\ud800", "?*:"],
+)
 def test_file_names_stay_inside_their_folder_and_are_valid_everywhere(name):
     made = as_file_name(name)
     assert made and not set(made) & set('/\\:*?"<>|\n') and not made.startswith(".")

@@ -2,7 +2,7 @@
 # # Lab 01 · A small lab for the tests of the grader
 
 # %%
-from llmcourse.workbook import check, hint, your_code
+from llmcourse.workbook import check, your_code
 
 # %% [markdown]
 # ### 01.1 Twice each number
@@ -24,7 +24,7 @@ check("01.twice", twice=twice)
 
 # %% ex="scores"
 def scores(q, k):
-    """q [D] against each of k [T, D], scaled: list of T floats. Example: scores([1, 1, 1, 1], [[1, 1, 1, 1]]) is [2.0]."""
+    """q [D] against each of k [T, D], scaled: T floats. Example: scores([2, 0, 0, 0], [[1, 1, 1, 1]]) is [1.0]."""
     ### BEGIN SOLUTION
     return [sum(a * b for a, b in zip(q, one)) / len(q) ** 0.5 for one in k]
     ### END SOLUTION
