@@ -89,16 +89,6 @@ for _part in (studying.app, grading.app):  # their commands stand beside ours; e
     app.registered_groups.extend(_part.registered_groups)
 
 
-def with_folder(args: list[str]) -> list[str]:
-    """`--mine` may stand alone or before a folder: give it the folder if the next word is one, else an empty value."""
-    given = list(args)
-    for i, word in enumerate(given):
-        if word == "--mine":
-            folder = given[i + 1] if i + 1 < len(given) and os.path.exists(given[i + 1]) else ""
-            return [*given[:i], f"--mine={folder}", *given[i + 1 + bool(folder) :]]
-    return given
-
-
 def main() -> None:
     """Entry point of the `llmcourse` script."""
     for stream in (sys.stdout, sys.stderr):

@@ -34,7 +34,8 @@ def test_one_stop_string_may_stand_alone():
 
 @pytest.mark.parametrize("value", [0, 1, 0.5])
 def test_the_ends_of_the_ranges_are_allowed(value):
-    SamplingParams(top_p=value, min_p=value, temperature=value)
+    params = SamplingParams(top_p=value, min_p=value, temperature=value)
+    assert (params.top_p, params.min_p, params.temperature) == (value, value, value)
 
 
 def test_noise_depends_on_each_of_seed_stream_and_position():
