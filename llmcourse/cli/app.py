@@ -10,8 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from llmcourse.cli import bench, doctor, download, generate, tokenize, version
-from llmcourse.cli.options import with_folder
-from llmcourse.cli.options import FAILED, INTERRUPTED, USAGE
+from llmcourse.cli.options import FAILED, INTERRUPTED, USAGE, with_folder
 from llmcourse.errors import CourseError
 from llmcourse.grade import commands as grading
 from llmcourse.workbook import commands as studying
