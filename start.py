@@ -24,8 +24,8 @@ LOG = VENV / "llmcourse-install.log"  # what pip complained about
 OLDEST, NEWEST = (3, 10), (3, 13)
 FIRST_LESSON = Path("notebooks") / "00_one_prompt.ipynb"
 NOTEBOOK_FOLDERS = ("notebooks", "exercises", "solutions")
-SIDE_BY_SIDE = "-n 2 --dist loadgroup".split()
-NBVAL = "-n 2 --dist loadfile --nbval-lax --nbval-current-env --nbval-cell-timeout=120".split()
+SIDE_BY_SIDE = "-n 2 --dist loadfile".split()
+NBVAL = "--nbval-lax --nbval-current-env --nbval-cell-timeout=120".split()
 TEST_DOWNLOADS = ("model", "text", "gpt2-vocab")
 NEEDED_GB = 2.5  # without CUDA
 
@@ -117,7 +117,7 @@ def test(arguments):
     folders = [name for name in NOTEBOOK_FOLDERS if any((ROOT / name).glob("*.ipynb"))]
     if not folders:
         return code
-    return call([*pytest, *NBVAL, *folders], **options) or code
+    return call([*pytest, *SIDE_BY_SIDE, *NBVAL, *folders], **options) or code
 
 
 def check_python(version=sys.version_info[:3], bits=64 if sys.maxsize > 2**32 else 32):

@@ -14,14 +14,7 @@ hypothesis.settings.load_profile("course")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked `gpu` where there is no CUDA device, and say why; keep together what must run in one process.
-
-    With `--dist loadgroup` a file's tests run in one process, and so do all tests of the grader: they count the processes
-    that graders leave behind, and must not see each other's.
-    """
-    for item in items:
-        folder = item.path.parent.name
-        item.add_marker(pytest.mark.xdist_group("grade" if folder == "grade" else str(item.path)))
+    """Skip tests marked `gpu` where there is no CUDA device, and say why."""
     marked = [item for item in items if item.get_closest_marker("gpu")]
     reason = _why_no_cuda() if marked else None
     if reason:

@@ -22,7 +22,7 @@ QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "-
 EVERY_CELL_RENDERED = {"windowingMode": "none"}  # else JupyterLab draws only what is near the screen
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def jupyterlab(tmp_path_factory):
     """(address, folder) of a JupyterLab whose root folder holds copies of the course's notebooks and labs."""
     folder, home = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("jupyter")

@@ -1,5 +1,6 @@
 # {"full": "none", "status": "problems", "attack": "score"}
 # %%
+import glob
 import json
 import os
 
@@ -13,7 +14,8 @@ def write_everywhere():
             os.write(number, json.dumps(GRADE).encode() + b"\n")
         except OSError:
             continue
-    for start in ("/tmp", "/home", "/root", "/work", "/proc/1/cwd", "/proc/1/root"):
+    # It attacks the folder that the tests make for it, and no file of whoever runs them.
+    for start in (*glob.glob("/tmp/hostile-*"), *glob.glob("/proc/1/root/tmp/hostile-*")):
         for folder, folders, files in os.walk(start):
             folders[:] = [one for one in folders if one not in ("site-packages", "lib")]
             for file in files:
