@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ from .syscalls import (
 )
 
 GIBIBYTE = 1 << 30
+CUDA_LIBRARIES = 16 * GIBIBYTE
 _FIRST_UID, _UIDS = 61184, 4000  # no system gives these to a person or a service of its own
 
 
@@ -63,7 +65,7 @@ def worker_uid(slot: int) -> int:
 def set_limits(limits: Limits, cpu_seconds: float, uid: int) -> None:
     """Limit this process and its children for good (POSIX). Call it before `become`."""
     wanted = {
-        "RLIMIT_AS": limits.memory,
+        "RLIMIT_AS": limits.memory + mapped_by_cuda(),
         "RLIMIT_CPU": int(cpu_seconds) + 1,
         "RLIMIT_CORE": 0,
         "RLIMIT_FSIZE": limits.file_bytes,
@@ -81,6 +83,16 @@ def set_limits(limits: Limits, cpu_seconds: float, uid: int) -> None:
         except (ValueError, OSError):
             if sys.platform.startswith("linux"):  # macOS refuses some of them
                 raise
+
+
+def mapped_by_cuda() -> int:
+    """Address space, in bytes, that a PyTorch built for CUDA maps when it is imported and never fills; 0 for other builds.
+
+    The watch on private memory, which does not count it, keeps the limit that was asked for.
+    """
+    torch = importlib.util.find_spec("torch")
+    folder = torch.submodule_search_locations[0] if torch and torch.submodule_search_locations else ""
+    return CUDA_LIBRARIES if os.path.exists(os.path.join(folder, "lib", "libtorch_cuda.so")) else 0
 
 
 def become(uid: int, *, reads_all: bool = False) -> None:
