@@ -58,9 +58,13 @@ class Side:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, with the project importable and no hub asked for anything."""
+    """This process's environment, with the project importable and no hub asked for anything.
+
+    What `import llmcourse` set for its own threads is left out: a peer runs as its users run it, and ours sets it again.
+    """
     path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    own = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
+    return {**own, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
 def wait_for_quiet() -> float:

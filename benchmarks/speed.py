@@ -50,7 +50,7 @@ def run(rounds: int, threads: int, peers: list[str]) -> dict:
     return {
         "model": config.name,
         "threads": threads,
-        "omp_wait_policy": os.environ.get("OMP_WAIT_POLICY", "default"),
+        "spin": os.environ.get("GOMP_SPINCOUNT", "default"),
         "rounds": rounds,
         "prefill_tokens": N_PREFILL,
         "decode_tokens": N_DECODE - 1,

@@ -31,7 +31,7 @@ def speed_tables(result: dict) -> str:
     lines = [
         "### Prefill and decode, tokens per second",
         "",
-        f"{result['model']}, {result['threads']} threads (OpenMP's wait policy: {result['omp_wait_policy']}), "
+        f"{result['model']}, {result['threads']} threads (waiting threads spin: ours {result['spin']} times, peers by OpenMP's default), "
         f"medians of {result['rounds']} alternating rounds; {where(result)}. "
         f"Measured ceilings: {ceilings['bytes_per_s'] / 1e9:.1f} GB/s read, "
         f"{ceilings['flops_per_s']['float32'] / 1e9:.0f} GFLOP/s float32, "

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 
-# PyTorch's threads meet some hundred times per token, and by default those that wait spin. Beside any other busy program
-# (a browser, a second notebook) they then take each other's processor: decode was seen up to a hundred times slower.
-# Waiting threads that sleep cost little. The setting counts when it stands before torch is loaded.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# PyTorch's threads meet some hundred times per token, and those that wait spin. By GNU OpenMP's default they spin so long
+# that beside any other busy program (a browser, a second notebook) they take each other's processor, and decode can become
+# many times slower. Without spinning at all, waking up costs half again as much as the work. A short spin costs a fifth on
+# an idle machine. The setting counts when it stands before torch is loaded; who sets a policy of their own keeps it.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 __version__ = "0.1.0"
 
