@@ -64,6 +64,7 @@ def write_gguf(
     """Write one GGUF file; `extra` are more fields, name → str, float, bool or int."""
     tokens, merges = vocabulary()
     writer = GGUFWriter(file, arch)
+    writer.add_name("tiny")
     writer.add_context_length(CONTEXT)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(LAYERS)

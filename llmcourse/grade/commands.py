@@ -15,44 +15,40 @@ INTERRUPTED = 130
 MAX_SHOWN = 20
 
 
+Paths = Annotated[
+    List[Path],
+    typer.Argument(metavar="PATH...", help="Notebooks, folders of notebooks, or folders of one folder for each student."),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Folder for grades.csv and the reports.")]
+LessonNumber = Annotated[str, typer.Option(metavar="NN", help="Grade this lesson; without it, each notebook says its own.")]
+Seed = Annotated[
+    Optional[int],
+    typer.Option(help="Of the drawn inputs. Without it: that of the run before in OUT, else a new one.", show_default=False),
+]
+Jobs = Annotated[
+    Optional[int], typer.Option(help="Submissions at once. Without it: one for each processor.", show_default=False)
+]
+TimeFactor = Annotated[float, typer.Option(help="Scales every time limit.")]
+HiddenDir = Annotated[
+    Optional[Path], typer.Option(metavar="DIR", help="Your own probes: DIR/NN.py.", show_default=False)
+]
+Isolation = Annotated[str, typer.Option(help="auto, namespace or process. auto: the better one that works here.")]
+Roster = Annotated[
+    Optional[Path], typer.Option(metavar="FILE", help="Who is expected: one id a line, or a CSV.", show_default=False)
+]
+Export = Annotated[
+    Optional[Tuple[str, Path]],
+    typer.Option(metavar="answers DIR", help="Write everyone's answer code as plain files.", show_default=False),
+]
+Regrade = Annotated[bool, typer.Option("--regrade", help="Grade all anew, also what did not change.")]
+
+
 @app.command(rich_help_panel="Teach")
 def grade(
-    paths: Annotated[
-        List[Path],
-        typer.Argument(
-            metavar="PATH...", help="Notebooks, folders of notebooks, or folders of one folder for each student."
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Folder for grades.csv and the reports.")],
-    lesson: Annotated[
-        str, typer.Option(metavar="NN", help="Grade this lesson; without it, each notebook says its own.")
-    ] = "",
-    seed: Annotated[
-        Optional[int],
-        typer.Option(
-            help="Of the drawn inputs. Without it: that of the run before in OUT, else a new one.", show_default=False
-        ),
-    ] = None,
-    jobs: Annotated[
-        Optional[int], typer.Option(help="Submissions at once. Without it: one for each processor.", show_default=False)
-    ] = None,
-    time_factor: Annotated[float, typer.Option(help="Scales every time limit.")] = 1.0,
-    hidden_dir: Annotated[
-        Optional[Path], typer.Option(metavar="DIR", help="Your own probes: DIR/NN.py.", show_default=False)
-    ] = None,
-    isolation: Annotated[
-        str, typer.Option(help="auto, namespace or process. auto: the better one that works here.")
-    ] = "auto",
-    roster: Annotated[
-        Optional[Path],
-        typer.Option(metavar="FILE", help="Who is expected: one id a line, or a CSV.", show_default=False),
-    ] = None,
-    export: Annotated[
-        Optional[Tuple[str, Path]],
-        typer.Option(metavar="answers DIR", help="Write everyone's answer code as plain files.", show_default=False),
-    ] = None,
-    regrade: Annotated[bool, typer.Option("--regrade", help="Grade all anew, also what did not change.")] = False,
-) -> None:
+    paths: Paths, out: Out, lesson: LessonNumber = "", seed: Seed = None, jobs: Jobs = None,
+    time_factor: TimeFactor = 1.0, hidden_dir: HiddenDir = None, isolation: Isolation = "auto", roster: Roster = None,
+    export: Export = None, regrade: Regrade = False,
+) -> None:  # fmt: skip
     """Grade submissions and say for each what is right and what is not.
 
     Runs every submission shut in, with fresh inputs, and writes OUT/grades.csv, OUT/reports/NAME.html for the student
@@ -68,18 +64,9 @@ def grade(
     from llmcourse.grade.run import grade as run
 
     options = Options(
-        tuple(paths),
-        out,
-        lesson,
-        seed,
-        jobs or os.cpu_count() or 1,
-        time_factor,
-        hidden_dir,
-        isolation,
-        roster,
-        export,
-        regrade,
-    )
+        tuple(paths), out, lesson, seed=seed, jobs=jobs or os.cpu_count() or 1, time_factor=time_factor,
+        hidden_dir=hidden_dir, isolation=isolation, roster=roster, export=export, regrade=regrade,
+    )  # fmt: skip
     with _Bar() as bar:
         graded = run(options, bar.show)
     for line in summary(graded, out):
