@@ -41,6 +41,19 @@ class Limits:
     file_bytes: int = 64 << 20
 
 
+def _mapped_by_cuda() -> int:
+    """Address space, in bytes, that a PyTorch built for CUDA maps when it is imported and never fills; 0 for other builds.
+
+    The watch on private memory, which does not count it, keeps the limit that was asked for.
+    """
+    torch = importlib.util.find_spec("torch")
+    folder = torch.submodule_search_locations[0] if torch and torch.submodule_search_locations else ""
+    return CUDA_LIBRARIES if os.path.exists(os.path.join(folder, "lib", "libtorch_cuda.so")) else 0
+
+
+MAPPED_BY_CUDA = _mapped_by_cuda()  # before any worker is shut in, where torch could not be found
+
+
 def limits_for(n_jobs: int) -> Limits:
     """The usual limits, less memory where n_jobs workers at once could take more than half of the machine's."""
     try:
@@ -65,7 +78,7 @@ def worker_uid(slot: int) -> int:
 def set_limits(limits: Limits, cpu_seconds: float, uid: int) -> None:
     """Limit this process and its children for good (POSIX). Call it before `become`."""
     wanted = {
-        "RLIMIT_AS": limits.memory + mapped_by_cuda(),
+        "RLIMIT_AS": limits.memory + MAPPED_BY_CUDA,
         "RLIMIT_CPU": int(cpu_seconds) + 1,
         "RLIMIT_CORE": 0,
         "RLIMIT_FSIZE": limits.file_bytes,
@@ -83,16 +96,6 @@ def set_limits(limits: Limits, cpu_seconds: float, uid: int) -> None:
         except (ValueError, OSError):
             if sys.platform.startswith("linux"):  # macOS refuses some of them
                 raise
-
-
-def mapped_by_cuda() -> int:
-    """Address space, in bytes, that a PyTorch built for CUDA maps when it is imported and never fills; 0 for other builds.
-
-    The watch on private memory, which does not count it, keeps the limit that was asked for.
-    """
-    torch = importlib.util.find_spec("torch")
-    folder = torch.submodule_search_locations[0] if torch and torch.submodule_search_locations else ""
-    return CUDA_LIBRARIES if os.path.exists(os.path.join(folder, "lib", "libtorch_cuda.so")) else 0
 
 
 def become(uid: int, *, reads_all: bool = False) -> None:

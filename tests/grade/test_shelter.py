@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from llmcourse.grade.limits import become
+from llmcourse.grade.limits import MAPPED_BY_CUDA, become
 from llmcourse.grade.sandbox import View
 from llmcourse.grade.shelter import NAMESPACE, PROCESS, Shelter, children, start
 from llmcourse.grade.syscalls import PR_SET_DUMPABLE, prctl
@@ -107,7 +107,7 @@ def test_a_few_processes_are_allowed_and_no_more(folder, tier):
 
 
 def test_memory_beyond_the_limit_is_refused(folder):
-    assert ask(shelter(folder), lambda: tried_memory(2 << 30))[0] == "MemoryError"
+    assert ask(shelter(folder), lambda: tried_memory((2 << 30) + MAPPED_BY_CUDA))[0] == "MemoryError"
 
 
 def tried_memory(n: int) -> str:
