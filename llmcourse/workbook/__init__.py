@@ -8,6 +8,7 @@ _EXPORTS = {
     "check": "checking",
     "hint": "checking",
     "explore": "exploring",
+    "from_earlier_labs": "earlier",
     "predict": "predicting",
     "your_code": "unfinished",
     "measured": "predicting",

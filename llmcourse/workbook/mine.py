@@ -55,9 +55,10 @@ class Mine:
 
     def uses(self) -> list[StageUse]:
         """One entry per stage, in the order in which a token meets them."""
-        unlocked = [StageUse(name, owner, self._calls[name], reason) for name, (owner, reason) in self._owners.items()]
-        others = [StageUse(name, REFERENCE, self._counted[name]) for name in STAGES if name not in self._owners]
-        return unlocked + others
+        unlocked = [StageUse(stage.name, owner, self._calls_of(stage, owner), reason)
+                    for stage in LEARNER_STAGES for owner, reason in (self._owners[stage.name],)]
+        known = {entry for stage in LEARNER_STAGES for entry in stage.replaces}
+        return unlocked + [StageUse(name, REFERENCE, self._counted[name]) for name in STAGES if name not in known]
 
     def as_json(self) -> list[dict]:
         """`uses()` as plain data: stage, owner, calls, reason."""
@@ -66,9 +67,13 @@ class Mine:
     def __str__(self) -> str:
         rows = [f"{'stage':<16}{'whose':<20}{'calls':>8}"]
         for use in self.uses():
-            calls = str(use.calls) if use.calls or use.owner == YOURS or use.stage in STAGES else ""
+            calls = str(use.calls) if use.calls or use.owner == YOURS else ""
             rows.append(f"{use.stage:<16}{use.owner:<20}{calls:>8}" + (f"  {use.reason}" if use.reason else ""))
         return "\n".join(rows)
+
+    def _calls_of(self, stage: Stage, owner: str) -> int:
+        """Calls of the learner's code, or of ours where it stands in for it (0 where ours is not counted)."""
+        return self._calls[stage.name] if owner == YOURS else sum(self._counted[entry] for entry in stage.replaces)
 
     def _use(self, stage: Stage) -> Callable[[str, Callable], Callable]:
         def use(exercise: str, function: Callable) -> Callable:

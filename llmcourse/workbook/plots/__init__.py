@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import importlib
 
-_EXPORTS = {
-    "candidates": "one_prompt",
-    "next_token": "one_prompt",
-    "vectors": "one_prompt",
-    "waits": "one_prompt",
-    "bytes_per_token": "tokenizer",
-    "languages": "tokenizer",
-    "merges": "tokenizer",
-    "reading_time": "tokenizer",
-    "token_lengths": "tokenizer",
+_FIGURES = {  # by module
+    "one_prompt": ("candidates", "next_token", "vectors", "waits"),
+    "tokenizer": ("bytes_per_token", "languages", "merges", "reading_time", "token_lengths"),
 }
+_EXPORTS = {figure: module for module, figures in _FIGURES.items() for figure in figures}
 __all__ = list(_EXPORTS)
 
 

@@ -1,31 +1,15 @@
-"""How a lab's answers become parts of the engine: the labs' functions are simpler than the parts (docs/parts.md)."""
+"""Lab 01: the learner's tokenizer and stream decoder."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from llmcourse.ops import Parts
 from llmcourse.text.stream import StopFinder
 
-Use = Callable[[str, Callable], Callable]  # (exercise, learner's function) → the function, counted and guarded
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A stage of the engine that a lab unlocks.
-
-    Args:
-        name: as shown to the learner.
-        exercises: all of them must pass before the stage is theirs, as "NN.name".
-        install: (parts, the exercises' objects by name, use) → parts with the learner's code in that stage.
-    """
-
-    name: str
-    exercises: tuple[str, ...]
-    install: Callable[[Parts, dict[str, object], Use], Parts]
-
+from .stage import Stage, Use
 
 def learner_tokenizer(parts: Parts, answers: dict[str, object], use: Use) -> Parts:
     """`encode` turns text into ids, `decode` ids into text; special tokens and chat templates stay the model's."""
@@ -91,7 +75,7 @@ def _with_tokenizer(parts: Parts, wrap: Callable) -> Parts:
     return replace(parts, tokenizer=lambda tokenizer: wrap(before(tokenizer)))
 
 
-LEARNER_STAGES = (
+STAGES = (
     Stage("tokenizer", ("01.encode", "01.decode"), learner_tokenizer),
     Stage("stream decoder", ("01.StreamDecoder",), learner_stream),
 )

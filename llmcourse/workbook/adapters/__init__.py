@@ -1,0 +1,15 @@
+"""How a lab's answers become parts of the engine: the labs' functions are simpler than the parts (docs/parts.md).
+
+One module a lesson, each with its `STAGES`.
+"""
+
+from __future__ import annotations
+
+from . import tokenizer
+from .stage import Stage, Use
+
+LEARNER_STAGES: tuple[Stage, ...] = (  # in the order in which a token meets them
+    *tokenizer.STAGES,
+)
+
+__all__ = ["LEARNER_STAGES", "Stage", "Use"]
