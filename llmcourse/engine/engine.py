@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from llmcourse.cache import CACHES
+from llmcourse.cache import make_cache
 from llmcourse.engine.prompts import IdsOnly, is_one_prompt, prompt_ids
 from llmcourse.engine.request import Request, Result, TokenLogprobs
 from llmcourse.engine.runner import Runner
@@ -68,14 +68,12 @@ class Engine:
             model = load_model(model, device=device, dtype=dtype)
         if tokenizer is None:
             tokenizer = load_tokenizer(model.source) if model.source else IdsOnly(model.config.eos_ids)
-        if cache not in CACHES:
-            raise ValueError(f"cache must be one of {', '.join(CACHES)}, got {cache!r}")
         if cache == "none" and max_step_tokens is not None:
             raise ValueError("without a cache a prompt cannot be computed in pieces: leave max_step_tokens at None")
         self.model = model
         self.parts = parts or default_parts(model.device.type)
         self.tokenizer = self.parts.tokenizer(tokenizer)
-        self.cache = CACHES[cache](model.config, model.dtype, model.device)
+        self.cache = self.parts.cache(make_cache(cache, model.config, model.dtype, model.device))
         self.scheduler = Scheduler(max_requests, max_step_tokens)
         self.runner = Runner(model.packed(self.parts.pack), self.parts, self.cache)
         self.eos_ids = frozenset(model.config.eos_ids) | tokenizer.eos_ids

@@ -9,7 +9,7 @@ from functools import wraps
 
 
 def as_it_is(value):
-    """The weight, or the tokenizer, unchanged."""
+    """The weight, the tokenizer or the cache, unchanged."""
     return value
 
 
@@ -34,6 +34,7 @@ class Parts:
     sample: Callable
     pack: Callable = as_it_is
     tokenizer: Callable = as_it_is
+    cache: Callable = as_it_is
     name: str = "unnamed"
 
     def wrapped(self, wrapper: Callable[[str, Callable], Callable]) -> Parts:
@@ -55,4 +56,4 @@ class Parts:
         return self.wrapped(counting), calls
 
 
-STAGES = tuple(field.name for field in fields(Parts) if field.name not in ("pack", "tokenizer", "name"))
+STAGES = tuple(field.name for field in fields(Parts) if field.name not in ("pack", "tokenizer", "cache", "name"))
