@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from llmcourse.batch import Batch
@@ -16,24 +16,30 @@ from llmcourse.ops.reference import REFERENCE
 
 
 def attend(
-    q: Float[Tensor, "n Hq D"], kv: Sequence[tuple[Tensor, Tensor]], batch: Batch, scale: float
+    q: Float[Tensor, "n Hq D"], kv: Sequence[tuple[Tensor, ...]], batch: Batch, scale: float
 ) -> Float[Tensor, "n Hq D"]:
     """As `reference.attend`. PyTorch's fused kernel, one call a request."""
     if batch.n_requests == 1:
-        return attend_one(q, *kv[0], scale)
-    return torch.cat([attend_one(q[batch.rows(r)], *kv[r], scale) for r in range(batch.n_requests)])
+        return attend_one(q, scale, *kv[0])
+    return torch.cat([attend_one(q[batch.rows(r)], scale, *kv[r]) for r in range(batch.n_requests)])
 
 
 def attend_one(
-    q: Float[Tensor, "n Hq D"], k: Float[Tensor, "T Hkv D"], v: Float[Tensor, "T Hkv D"], scale: float
+    q: Float[Tensor, "n Hq D"],
+    scale: float,
+    k: Float[Tensor, "T Hkv D"],
+    v: Float[Tensor, "T Hkv D"],
+    visible: Bool[Tensor, "n T"] | None = None,
 ) -> Float[Tensor, "n Hq D"]:
-    """Causal attention of one request's last n tokens over its T tokens."""
+    """Attention of one request's last n tokens over the T that its cache returned: causal, or as `visible` says."""
     n, T = q.shape[0], k.shape[0]
-    if n == 1:
+    if n == 1 and visible is None:
         return decode_one(q, k, v, scale)
     q, k, v = (x.transpose(0, 1)[None] for x in (q, k, v))
+    mask = visible
     # is_causal aligns query 0 with key 0, which is right only when nothing was computed before.
-    mask = None if n == T else torch.ones(n, T, dtype=torch.bool, device=q.device).tril(diagonal=T - n)
+    if mask is None and n != T:
+        mask = torch.ones(n, T, dtype=torch.bool, device=q.device).tril(diagonal=T - n)
     out = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None, scale=scale, enable_gqa=True)
     return out[0].transpose(0, 1)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from llmcourse.batch import Batch
@@ -91,28 +91,34 @@ def linear(
 
 
 def attend(
-    q: Float[Tensor, "n Hq D"], kv: Sequence[tuple[Tensor, Tensor]], batch: Batch, scale: float
+    q: Float[Tensor, "n Hq D"], kv: Sequence[tuple[Tensor, ...]], batch: Batch, scale: float
 ) -> Float[Tensor, "n Hq D"]:
-    """Causal attention of every request's new tokens over everything the request has so far.
+    """Causal attention of every request's new tokens over what its cache kept.
 
     Args:
         q: queries of all requests, end to end.
-        kv: what the cache returned for this layer: for each request its keys and values, each [T, Hkv, D].
+        kv: what the cache returned for this layer: for each request (K, V), each [T', Hkv, D], or (K, V, visible) with
+            visible [n, T'] telling which of these keys each of its rows may see.
         scale: usually 1/√D.
     """
     out = torch.empty_like(q)
     for r in range(batch.n_requests):
-        k, v = kv[r]
-        out[batch.rows(r)] = grouped_attention(q[batch.rows(r)], k, v, scale)
+        k, v, *visible = kv[r]
+        out[batch.rows(r)] = grouped_attention(q[batch.rows(r)], k, v, scale, *visible)
     return out
 
 
 def grouped_attention(
-    q: Float[Tensor, "n Hq D"], k: Float[Tensor, "T Hkv D"], v: Float[Tensor, "T Hkv D"], scale: float
+    q: Float[Tensor, "n Hq D"],
+    k: Float[Tensor, "T Hkv D"],
+    v: Float[Tensor, "T Hkv D"],
+    scale: float,
+    visible: Bool[Tensor, "n T"] | None = None,
 ) -> Float[Tensor, "n Hq D"]:
     """Attention of the last n tokens over all T tokens of one request; Hq/Hkv query heads share a key/value head.
 
-    Query row i stands at position T − n + i and sees keys 0 to that position. Softmax in float32 or wider.
+    Query row i sees the keys that row i of `visible` marks. Without it, row i stands at position T − n + i and sees
+    keys 0 to that position. Softmax in float32 or wider.
 
     Source: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
     """
@@ -120,8 +126,9 @@ def grouped_attention(
     group = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
     scores = torch.einsum("nhd,thd->hnt", q, k) * scale
-    future = torch.ones(n, T, dtype=torch.bool, device=q.device).triu(diagonal=T - n + 1)
-    scores = scores.masked_fill(future, float("-inf"))
+    if visible is None:
+        visible = torch.ones(n, T, dtype=torch.bool, device=q.device).tril(diagonal=T - n)
+    scores = scores.masked_fill(~visible, float("-inf"))
     weights = scores.softmax(-1, dtype=torch.promote_types(q.dtype, torch.float32)).to(q.dtype)
     return torch.einsum("hnt,thd->nhd", weights, v)
 

@@ -130,4 +130,28 @@ def test_counting_wraps_every_stage_and_changes_nothing():
     x = draw(3, 4)
     assert torch.equal(parts.rms_norm(x, torch.ones(4), 1e-5), REFERENCE.rms_norm(x, torch.ones(4), 1e-5))
     assert calls == {"rms_norm": 1}
-    assert set(STAGES) == {field for field in Parts.__dataclass_fields__ if field not in ("pack", "tokenizer", "name")}
+    assert set(STAGES) == {field for field in Parts.__dataclass_fields__ if field not in ("pack", "tokenizer", "cache", "name")}
+
+
+@pytest.mark.parametrize("n, T", [(1, 9), (4, 9), (6, 6)])
+@pytest.mark.parametrize("table", [REFERENCE, CPU], ids=["reference", "cpu"])
+def test_a_third_element_of_kv_says_which_keys_each_row_sees(table, n, T):
+    """Oracle: softmax over the marked keys alone, one query and one head at a time, in float64 (bound 1e-13)."""
+    (q, [(k, v)], batch) = attention_case([(n, T - n)], dtype=torch.float64)
+    visible = draw(n, T, seed=7) > 0.3
+    visible[:, -1] = True
+    out = table.attend(q, [(k, v, visible)], batch, 0.27)
+    for i in range(n):
+        for head in range(6):
+            seen = visible[i]
+            weights = (k[seen, head // 3] @ q[i, head] * 0.27).softmax(0)
+            torch.testing.assert_close(out[i, head], weights @ v[seen, head // 3], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("table", [REFERENCE, CPU], ids=["reference", "cpu"])
+def test_requests_with_and_without_a_mask_share_a_step(table):
+    q, kv, batch = attention_case([(3, 4), (2, 0), (1, 5)])
+    visible = torch.ones(3, 7, dtype=torch.bool).tril(4)
+    torch.testing.assert_close(
+        table.attend(q, [(*kv[0], visible), *kv[1:]], batch, 0.31), table.attend(q, kv, batch, 0.31), rtol=0, atol=FLOAT32_SUM
+    )
