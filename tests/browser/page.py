@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -19,6 +20,17 @@ STILL_DRAWING = (
 PATIENCE, KEY_PRESSES = 20, 5
 RUNNING = "[*]:"
 CELL, EDITOR, OUTPUT = ".jp-CodeCell", ".cm-content", ".jp-OutputArea-output"
+SLIDER, LABEL, HANDLE = ".widget-slider", ".widget-label", ".noUi-handle"
+
+
+def never_run(folder: Path, name: str) -> str:
+    """The lesson as a new file without outputs and execution counts; its path below the folder."""
+    notebook = json.loads((folder / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+    (folder / "notebooks" / f"{name}_never_run.ipynb").write_text(json.dumps(notebook), "utf-8")
+    return f"notebooks/{name}_never_run.ipynb"
 
 
 class NotebookPage:
@@ -54,6 +66,29 @@ class NotebookPage:
         """The output of a cell, once it holds `text`."""
         self._wait(lambda _: text in self._output(beginning))
         return self._output(beginning)
+
+    def move_slider(self, beginning: str, label: str, steps: int = 1) -> str:
+        """Move the slider of this label below a cell by so many steps, with the arrow keys (to the left where steps < 0).
+
+        Waits for the new picture after each step, and returns what the last one shows in words. The words hold the
+        settings, so they are new even where the picture looks the same.
+        """
+        key = Keys.ARROW_RIGHT if steps > 0 else Keys.ARROW_LEFT
+        self._wait(lambda _: self._slider(beginning, label) and self.words_of(beginning))
+        for _ in range(abs(steps)):
+            before, handle = self.words_of(beginning), self._slider(beginning, label)
+            self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].focus()", handle)
+            handle.send_keys(key)
+            self._wait(lambda _: self.words_of(beginning) != before)
+        return self.words_of(beginning)
+
+    def picture_of(self, beginning: str) -> str:
+        """The first picture below a cell, as its data address."""
+        return self._cell(beginning).find_element(By.CSS_SELECTOR, f"{OUTPUT} img").get_attribute("src")
+
+    def words_of(self, beginning: str) -> str:
+        """What the first picture below a cell shows in words (they are folded)."""
+        return self._cell(beginning).find_element(By.CSS_SELECTOR, f"{OUTPUT} details").get_attribute("textContent")
 
     def run_all(self) -> None:
         """Run every cell, from the menu, and wait for the last one."""
@@ -106,6 +141,12 @@ class NotebookPage:
 
     def _output(self, beginning: str) -> str:
         return "\n".join(one.text for one in self._cell(beginning).find_elements(By.CSS_SELECTOR, OUTPUT))
+
+    def _slider(self, beginning: str, label: str):
+        """The part of a slider that takes key presses."""
+        sliders = self._cell(beginning).find_elements(By.CSS_SELECTOR, SLIDER)
+        return next(one.find_element(By.CSS_SELECTOR, HANDLE) for one in sliders
+                    if one.find_element(By.CSS_SELECTOR, LABEL).text == label)
 
     def _prompt(self, beginning: str) -> str:
         return self._cell(beginning).find_element(By.CSS_SELECTOR, ".jp-InputPrompt").text

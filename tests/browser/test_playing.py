@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.page import NotebookPage
-
-
-def never_run(folder: Path, name: str) -> str:
-    """The lesson as a new file without outputs and execution counts; its path below the folder."""
-    notebook = json.loads((folder / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            cell.update(outputs=[], execution_count=None)
-    (folder / "notebooks" / f"{name}_never_run.ipynb").write_text(json.dumps(notebook), "utf-8")
-    return f"notebooks/{name}_never_run.ipynb"
+from tests.browser.page import NotebookPage, never_run
 
 
 def box_of(page: NotebookPage, beginning: str):
@@ -43,10 +30,14 @@ def test_tokens_follow_what_is_typed_and_merges_the_words(jupyterlab, browser):
     page.picture("typed-tokens")
 
     page.run("def merge_by_merge")
-    before = page._cell("def merge_by_merge").find_element(By.TAG_NAME, "img").get_attribute("src")
+    before = page.picture_of("def merge_by_merge")
     type_anew(box_of(page, "def merge_by_merge"), "aa aaa")
-    page._wait(lambda _: page._cell("def merge_by_merge").find_element(By.TAG_NAME, "img").get_attribute("src") != before)
+    page._wait(lambda _: page.picture_of("def merge_by_merge") != before)
     page.picture("merges")
+
+    before = page.picture_of("def merge_by_merge")
+    assert "merges = 1)" in page.move_slider("def merge_by_merge", "merges", -3)
+    assert page.picture_of("def merge_by_merge") != before
     assert page.errors() == []
 
 
