@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-from statistics import median
+from statistics import fmean, median
 
 from benchmarks.sides import Side, wait_for_quiet
 
-from llmcourse.measure.bench import decode_bytes, prefill_flops
 from llmcourse.measure.machine import memory_bandwidth, peak_flops
+from llmcourse.measure.roofline import BITS_PER_BYTE, forward_bytes, forward_flops
 from llmcourse.model.config import load_config
 from llmcourse.model.hub import DEFAULT_MODEL, model_folder
 
@@ -91,11 +91,17 @@ def shares(rates: dict, dtype: str, config, ceilings: dict) -> dict[str, float]:
     itemsize = {"float32": 4, "bfloat16": 2}.get(dtype)
     if itemsize is None:
         return {}
-    flops = prefill_flops(config, N_PREFILL) / N_PREFILL * median(rates["prefill"])
-    short = decode_bytes(config, itemsize, N_SHORT + N_DECODE // 2) * median(rates["decode"])
-    long = decode_bytes(config, itemsize, LONG_CONTEXT + N_DECODE // 4) * median(rates["decode_long"])
+    flops = forward_flops(config, N_PREFILL) / N_PREFILL * median(rates["prefill"])
+    short = decode_bytes(config, itemsize, N_SHORT, N_DECODE) * median(rates["decode"])
+    long = decode_bytes(config, itemsize, LONG_CONTEXT, N_DECODE // 2) * median(rates["decode_long"])
     return {
         "mfu": flops / ceilings["flops_per_s"][dtype],
         "mbu": short / ceilings["bytes_per_s"],
         "mbu_long": long / ceilings["bytes_per_s"],
     }
+
+
+def decode_bytes(config, itemsize: int, n_prompt: int, n_output: int) -> float:
+    """Bytes of a decode step after n_prompt tokens, the mean over the n_output − 1 steps."""
+    bits = BITS_PER_BYTE * itemsize
+    return fmean(forward_bytes(config, 1, n_prompt + i, bits, bits) for i in range(n_output - 1))

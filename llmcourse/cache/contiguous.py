@@ -91,6 +91,10 @@ class NoCache:
     def close(self, slot: int) -> None:
         """Nothing to give back."""
 
+    def bytes_for(self, n_tokens: int) -> int:
+        """0: no keys and values are kept."""
+        return 0
+
     def update(
         self, layer: int, k: Float[Tensor, "n Hkv D"], v: Float[Tensor, "n Hkv D"], batch: Batch
     ) -> list[tuple[Tensor, Tensor]]:

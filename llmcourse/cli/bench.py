@@ -38,7 +38,8 @@ def bench(
 ) -> None:  # fmt: skip
     """Measure tokens per second on this machine.
 
-    The median of several runs after a warm-up, set against the machine's own measured bandwidth or FLOP rate.
+    The median of several runs after a warm-up, set against the machine's own bandwidth or FLOP rate, which is measured
+    once and kept; [bold]llmcourse doctor[/bold] measures it anew.
 
     [bold]Examples[/bold]
 
@@ -68,13 +69,12 @@ def bench(
 
 def json_fields(measured: Bench, engine: Engine, cache: str) -> dict:
     """The fields of `bench --json`; docs/cli.md fixes them."""
-    from llmcourse.measure.machine import machine_facts, memory_bandwidth, peak_flops
+    from llmcourse.measure.ceilings import ceilings
+    from llmcourse.measure.machine import machine_facts
 
-    model, bandwidth, flops = engine.model, None, None
-    if measured.bytes_per_s is not None:
-        bandwidth = memory_bandwidth(model.device)
-    else:
-        flops = peak_flops(model.dtype, model.device)
+    model = engine.model
+    roof = ceilings(model.device, model.dtype)
+    decoded = measured.bytes_per_s is not None
     return {
         "what": measured.kind,
         "tokens_per_s": round(measured.tokens_per_s, 3),
@@ -88,14 +88,15 @@ def json_fields(measured: Bench, engine: Engine, cache: str) -> dict:
         "cache": cache,
         "bytes_per_s": measured.bytes_per_s,
         "flops_per_s": measured.flops_per_s,
-        "mbu": None if bandwidth is None else measured.bytes_per_s / bandwidth,
-        "mfu": None if flops is None else measured.flops_per_s / flops,
-        "machine": {**machine_facts(), "bytes_per_s": bandwidth, "flops_per_s": flops},
+        "mbu": measured.bytes_per_s / roof.bytes_per_s if decoded else None,
+        "mfu": None if decoded else measured.flops_per_s / roof.flops_per_s,
+        "itl_s": measured.itl._asdict() if measured.itl else None,
+        "machine": {**machine_facts(), "bytes_per_s": roof.bytes_per_s, "flops_per_s": roof.flops_per_s},
     }
 
 
 def show_bench(fields: dict) -> None:
-    """The same for people: three lines."""
+    """The same for people: three lines, and one more for decode."""
     runs, where = fields["runs"], f"{fields['model']}, {fields['dtype']}, {fields['device']}, parts {fields['parts']}"
     n_prompt, n_output = fields["prompt_tokens"], fields["output_tokens"]
     what = f"{n_output} tokens after {n_prompt}" if fields["what"] == "decode" else f"{n_prompt} tokens"
@@ -105,10 +106,13 @@ def show_bench(fields: dict) -> None:
         f"{fields['tokens_per_s']:,.1f} tokens/s, {seconds} a token "
         f"(median of {len(runs)} runs: {min(runs):,.1f} to {max(runs):,.1f})"
     )
+    if fields["itl_s"] is not None:
+        gaps = (f"{show.milliseconds(seconds)} ({name})" for name, seconds in fields["itl_s"].items())
+        typer.echo(f"ITL {', '.join(gaps)}")
     if fields["mbu"] is not None:
         ceiling = fields["machine"]["bytes_per_s"]
         typer.echo(
-            f"reads at least {fields['bytes_per_s'] / 1e9:,.1f} GB/s: "
+            f"moves at least {fields['bytes_per_s'] / 1e9:,.1f} GB/s: "
             f"{fields['mbu']:.0%} of the {ceiling / 1e9:,.1f} GB/s measured here (MBU)"
         )
     if fields["mfu"] is not None:

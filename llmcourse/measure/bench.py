@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
 from llmcourse.engine.engine import Engine
 from llmcourse.engine.prompts import IdsOnly
 from llmcourse.engine.sampling import SamplingParams
 from llmcourse.errors import PromptTooLong
+from llmcourse.measure.clock import Latency, Percentiles
+from llmcourse.measure.roofline import BITS_PER_BYTE, forward_flops, weight_bytes
 
 PROMPTS = {"decode": 16, "prefill": 512}  # prompt tokens unless asked otherwise
 _SEED = 0
@@ -23,16 +25,18 @@ class Bench:
         kind: "decode" or "prefill".
         n_prompt, n_output: tokens of the prompt, and tokens generated after it.
         runs: tokens per second of each run, in the order of running; the warm-up is not among them.
-        bytes_per_token: bytes that a decode step must read at least; None for prefill.
+        bytes_per_token: bytes that a decode step must move at least, the mean over the steps of a run; None for prefill.
         flops_per_token: floating point operations per prompt token; None for decode.
+        itl: percentiles of the gaps between tokens, over all runs; None for prefill.
     """
 
     kind: str
     n_prompt: int
     n_output: int
     runs: list[float]
-    bytes_per_token: int | None = None
+    bytes_per_token: float | None = None
     flops_per_token: float | None = None
+    itl: Percentiles | None = None
 
     @property
     def tokens_per_s(self) -> float:
@@ -41,7 +45,7 @@ class Bench:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Bytes read per second at the least; over the machine's bandwidth this is the MBU."""
+        """Bytes moved per second at the least; over the machine's bandwidth this is the MBU."""
         return None if self.bytes_per_token is None else self.bytes_per_token * self.tokens_per_s
 
     @property
@@ -63,11 +67,12 @@ def bench_decode(
     """
     if n_output < 2:
         raise ValueError(f"decode needs at least 2 output tokens, to have a gap between them; got {n_output}")
-    results = _run(model, parts, cache, n_prompt, n_output, runs)
-    config = model.config
+    results, engine = _run(model, parts, cache, n_prompt, n_output, runs)
+    each = [Latency.of(result) for result in results]
     return Bench(
-        "decode", n_prompt, n_output, [len(result.itl_s) / sum(result.itl_s) for result in results],
-        bytes_per_token=decode_bytes(config, model.dtype.itemsize, n_prompt + n_output // 2),
+        "decode", n_prompt, n_output, [one.decode_tokens_per_s for one in each],
+        bytes_per_token=fmean(_step_bytes(model, engine.cache, n_prompt + i) for i in range(1, n_output)),
+        itl=Percentiles.of([gap for one in each for gap in one.itl_s]),
     )  # fmt: skip
 
 
@@ -81,35 +86,21 @@ def bench_prefill(
 
     Raises ValueError for no run, PromptTooLong beyond the context.
     """
-    results = _run(model, parts, cache, n_prompt, 1, runs)
+    results, _ = _run(model, parts, cache, n_prompt, 1, runs)
     return Bench(
         "prefill", n_prompt, 1, [n_prompt / result.ttft_s for result in results],
-        flops_per_token=prefill_flops(model.config, n_prompt) / n_prompt,
+        flops_per_token=forward_flops(model.config, n_prompt) / n_prompt,
     )  # fmt: skip
 
 
-def decode_bytes(config, itemsize: int, n_tokens: int) -> int:
-    """Bytes that one decode step must read: every weight once, and the keys and values of n_tokens.
-
-    An untied embedding is left out: a step reads one row of it. Activations are left out: they stay in the caches.
-    """
-    n_weights = config.n_params - (0 if config.tied else config.vocab_size * config.width)
-    n_kv = 2 * config.n_layers * config.n_kv_heads * config.head_dim * n_tokens
-    return (n_weights + n_kv) * itemsize
+def _step_bytes(model, cache, n_total: int) -> float:
+    """Bytes of a decode step that brings a request to n_total tokens: weights once, and what this cache keeps of them."""
+    n_computed = 1 if cache.keeps_past else n_total
+    return weight_bytes(model.config, n_computed, BITS_PER_BYTE * model.dtype.itemsize) + cache.bytes_for(n_total)
 
 
-def prefill_flops(config, n: int) -> int:
-    """Floating point operations of a prefill of n tokens with logits for the last: two per weight and token in the
-    matrix products, and the causal half of the attention (a row sees the keys up to its own). Norms, rotations and
-    softmax are left out."""
-    q, kv = config.n_heads * config.head_dim, config.n_kv_heads * config.head_dim
-    weights = config.width * (2 * q + 2 * kv) + 3 * config.width * config.ffn_width
-    attention = 2 * 2 * q * n * (n + 1) // 2
-    return config.n_layers * (2 * n * weights + attention) + 2 * config.vocab_size * config.width
-
-
-def _run(model, parts, cache: str, n_prompt: int, n_output: int, runs: int) -> list:
-    """Results of `runs` generations, after one that is thrown away. Every run has its own prompt."""
+def _run(model, parts, cache: str, n_prompt: int, n_output: int, runs: int) -> tuple[list, Engine]:
+    """Results of `runs` generations after one that is thrown away, and their engine. Every run has its own prompt."""
     if runs < 1 or n_prompt < 1:
         raise ValueError(f"a benchmark needs at least one run and one prompt token; got {runs} and {n_prompt}")
     if n_prompt + n_output > model.config.context:
@@ -121,4 +112,4 @@ def _run(model, parts, cache: str, n_prompt: int, n_output: int, runs: int) -> l
     params = SamplingParams(max_tokens=n_output, temperature=0, ignore_eos=True)
     draw = random.Random(_SEED)
     prompts = [[draw.randrange(model.config.vocab_size) for _ in range(n_prompt)] for _ in range(runs + 1)]
-    return [engine.generate(prompt, params) for prompt in prompts][1:]
+    return [engine.generate(prompt, params) for prompt in prompts][1:], engine

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import llmcourse
 from llmcourse.errors import CourseError
+from llmcourse.measure.ceilings import keep
 from llmcourse.measure.machine import machine_facts, memory_bandwidth, native_bfloat16, peak_flops
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def _places(machine: dict) -> list[dict]:
 
 
 def _device(place: dict, measure: bool) -> dict:
-    """`place` with what it can do; a measurement that fails leaves its number None and says why."""
+    """`place` with what it can do, measured anew and kept for `ceilings`; a measurement that fails leaves its number None
+    and says why."""
     where = place["device"]
     found = {**place, "native_bfloat16": native_bfloat16(where), "bytes_per_s": None, "flops_per_s": {}, "error": None}
     if measure:
@@ -91,6 +93,7 @@ def _device(place: dict, measure: bool) -> dict:
             found["bytes_per_s"] = memory_bandwidth(where)
             for dtype in _DTYPES:
                 found["flops_per_s"][dtype] = peak_flops(dtype, where)
+            keep(where, found["bytes_per_s"], found["flops_per_s"])
         except CourseError as error:
             found["error"] = str(error)
     return found

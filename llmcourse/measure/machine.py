@@ -12,11 +12,10 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from llmcourse.errors import DeviceUnavailable
+from llmcourse.measure.clock import times
 
 if TYPE_CHECKING:
     import torch
@@ -34,22 +33,22 @@ def memory_bandwidth(device: str | torch.device = "cpu") -> float:
     """Bytes per second at which `device` reads its memory: the ceiling of decode.
 
     Method: the sum of a float32 buffer at least eight times as large as the last-level cache (256 MB to 1 GB), with
-    torch's own threads; the median of nine passes after a warm-up. Takes up to a second.
+    torch's own threads; the fastest of nine passes after a warm-up: what another program takes away is not the machine's
+    ceiling. Takes up to a second.
     Raises DeviceUnavailable when torch has no such device, or it has no room for the buffer.
     """
     import torch
 
     n_bytes = min(_MAX_BUFFER, max(_MIN_BUFFER, _CACHE_MULTIPLE * _last_level_cache()))
     buffer = _allocate(lambda: torch.ones(n_bytes // 4, dtype=torch.float32, device=device), device, n_bytes)
-    return n_bytes / median(_times(buffer.sum, buffer.device, _PASSES))
+    return n_bytes / min(times(buffer.sum, buffer.device, _PASSES))
 
 
 def peak_flops(dtype: str | torch.dtype = "float32", device: str | torch.device = "cpu") -> float:
     """Floating point operations per second of `device` in matrix products of `dtype`: the ceiling of prefill.
 
     Method: a square product of n rows is 2n³ operations; n is doubled from 256 until the fastest of three takes 8 ms;
-    then passes for half a second, of which the fastest counts: what another program takes away is not the machine's
-    peak. Float32 on CUDA follows torch's own setting for TF32 (off unless somebody turned it on).
+    then passes for half a second, of which the fastest counts, as above. Float32 on CUDA follows torch's own setting for TF32 (off unless somebody turned it on).
     Raises DeviceUnavailable when the device or its products of that dtype do not exist.
     """
     import torch
@@ -60,14 +59,14 @@ def peak_flops(dtype: str | torch.dtype = "float32", device: str | torch.device 
         make = partial(torch.randn, n, n, device=device)  # not ones: a card computes simple numbers at higher clocks
         a, b = (_allocate(make, device, n * n * 4).to(number) for _ in range(2))
         try:
-            one = min(_times(lambda: torch.mm(a, b), a.device, 3))
+            one = min(times(lambda: torch.mm(a, b), a.device, 3))
         except (RuntimeError, NotImplementedError) as error:
             raise DeviceUnavailable(f"no matrix products of {dtype} on {device}: {error}") from error
         if one >= _LONG_ENOUGH_S or n >= _LARGEST:
             break
         n *= 2
     passes = min(50, max(3, int(_BUDGET_S / one)))
-    return 2 * n**3 / min(one, *_times(lambda: torch.mm(a, b), a.device, passes))
+    return 2 * n**3 / min(one, *times(lambda: torch.mm(a, b), a.device, passes))
 
 
 def native_bfloat16(device: str | torch.device = "cpu") -> bool | None:
@@ -115,21 +114,6 @@ def machine_facts() -> dict:
     if torch.backends.mps.is_available():
         facts["devices"].append({"device": "mps", "name": facts["cpu"], "memory_bytes": facts["ram_bytes"]})
     return facts
-
-
-def _times(work: Callable[[], object], device: torch.device, passes: int) -> list[float]:
-    """Seconds of each of `passes` runs of `work`, each waited for, after one run that is not counted."""
-    import torch
-
-    wait = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(device.type, lambda: None)
-    seconds = []
-    for _ in range(passes + 1):
-        wait()
-        start = perf_counter()
-        work()
-        wait()
-        seconds.append(perf_counter() - start)
-    return seconds[1:]
 
 
 def _allocate(make: Callable[[], torch.Tensor], device: str | torch.device, n_bytes: int) -> torch.Tensor:

@@ -7,11 +7,11 @@ from statistics import median
 
 import pytest
 
-from llmcourse.measure.bench import decode_bytes, prefill_flops
+from llmcourse.measure.roofline import Ceilings, forward_bytes, forward_flops
 
 FIELDS = [
     "what", "tokens_per_s", "runs", "prompt_tokens", "output_tokens", "model", "device", "dtype", "parts", "cache",
-    "bytes_per_s", "flops_per_s", "mbu", "mfu", "machine",
+    "bytes_per_s", "flops_per_s", "mbu", "mfu", "itl_s", "machine",
 ]  # fmt: skip
 BANDWIDTH, FLOPS = 20e9, 100e9
 
@@ -21,8 +21,7 @@ def known_machine(monkeypatch, model):
     """The session's model on a machine with known ceilings, so that nothing is measured but the engine."""
     monkeypatch.setattr("llmcourse.engine.engine.load_model", lambda _name, device, dtype: model)
     monkeypatch.setattr("llmcourse.measure.machine.machine_facts", lambda: {"cpu": "a machine"})
-    monkeypatch.setattr("llmcourse.measure.machine.memory_bandwidth", lambda *_: BANDWIDTH)
-    monkeypatch.setattr("llmcourse.measure.machine.peak_flops", lambda *_: FLOPS)
+    monkeypatch.setattr("llmcourse.measure.ceilings.ceilings", lambda *_: Ceilings(BANDWIDTH, FLOPS))
 
 
 def test_decode_has_the_documented_fields_and_its_share_of_the_bandwidth(run, model):
@@ -32,11 +31,12 @@ def test_decode_has_the_documented_fields_and_its_share_of_the_bandwidth(run, mo
     assert (fields["what"], fields["prompt_tokens"], fields["output_tokens"]) == ("decode", 16, 4)
     assert len(fields["runs"]) == 2
     assert fields["tokens_per_s"] == pytest.approx(median(fields["runs"]), abs=0.001)  # both rounded to a thousandth
-    expected = decode_bytes(model.config, 4, 16 + 2) * fields["tokens_per_s"]
+    expected = forward_bytes(model.config, 1, 16 + 1) * fields["tokens_per_s"]  # three steps, after 16, 17 and 18 tokens
     assert fields["bytes_per_s"] == pytest.approx(expected, rel=1e-3)
     assert fields["mbu"] == pytest.approx(expected / BANDWIDTH, rel=1e-3)
     assert (fields["mfu"], fields["flops_per_s"]) == (None, None)
-    assert fields["machine"] == {"cpu": "a machine", "bytes_per_s": BANDWIDTH, "flops_per_s": None}
+    assert list(fields["itl_s"]) == ["p50", "p95", "p99"] and sorted(fields["itl_s"].values()) == [*fields["itl_s"].values()]
+    assert fields["machine"] == {"cpu": "a machine", "bytes_per_s": BANDWIDTH, "flops_per_s": FLOPS}
 
 
 def test_prefill_has_its_share_of_the_flop_rate(run, model):
@@ -44,17 +44,18 @@ def test_prefill_has_its_share_of_the_flop_rate(run, model):
     ran = run("bench", "prefill", *options.split())
     fields = json.loads(ran.out)
     assert list(fields) == FIELDS
-    expected = prefill_flops(model.config, 24) / 24 * fields["tokens_per_s"]
+    expected = forward_flops(model.config, 24) / 24 * fields["tokens_per_s"]
     assert fields["mfu"] == pytest.approx(expected / FLOPS, rel=1e-3)
-    assert (fields["mbu"], fields["parts"], fields["cache"]) == (None, "reference", "none")
+    assert (fields["mbu"], fields["itl_s"], fields["parts"], fields["cache"]) == (None, None, "reference", "none")
 
 
-def test_people_get_three_lines(run):
+def test_people_get_four_lines(run):
     lines = run("bench", "--runs", "1", "--output-tokens", "3").out.splitlines()
     assert lines[0] == "decode of 3 tokens after 16: SmolLM2-135M-Instruct, float32, cpu, parts cpu"
     assert "tokens/s" in lines[1] and "median of 1 runs" in lines[1]
-    assert lines[2].endswith("of the 20.0 GB/s measured here (MBU)")
-    assert len(lines) == 3
+    assert lines[2].startswith("ITL ") and lines[2].endswith("(p99)")
+    assert lines[3].endswith("of the 20.0 GB/s measured here (MBU)")
+    assert len(lines) == 4
 
 
 def test_a_prompt_longer_than_the_context_is_an_error_of_one_line(run):

@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
-import torch
 from tests.random_model import TINY, random_model
-from torch.utils.flop_counter import FlopCounterMode
 
-from llmcourse.batch import Batch, Piece
-from llmcourse.cache import NoCache
+from llmcourse.cache import ContiguousCache
 from llmcourse.engine.engine import Engine
 from llmcourse.engine.request import Result
 from llmcourse.errors import PromptTooLong
-from llmcourse.measure.bench import Bench, bench_decode, bench_prefill, decode_bytes, prefill_flops
+from llmcourse.measure.bench import Bench, bench_decode, bench_prefill
+from llmcourse.measure.roofline import forward_flops
 from llmcourse.ops import REFERENCE
-
-UNTIED = replace(TINY, tied=False)
-
-
-def tensors_of(model) -> list[torch.Tensor]:
-    """Every weight tensor once, without the embedding where the head is another tensor."""
-    weights = model.weights
-    layers = [tensor for layer in weights.layers for tensor in vars(layer).values() if tensor is not None]
-    return [*layers, weights.norm, weights.head]
-
-
-@pytest.mark.parametrize("config", [TINY, UNTIED], ids=["tied", "untied"])
-def test_decode_reads_every_weight_once_and_the_cache(config):
-    model = random_model(config=config)
-    slot = Engine(model).cache
-    expected = sum(tensor.nbytes for tensor in tensors_of(model)) + slot.bytes_for(23)  # oracle: the tensors themselves
-    assert decode_bytes(config, 8, 23) == expected
-
-
-@pytest.mark.parametrize("config", [TINY, UNTIED], ids=["tied", "untied"])
-@pytest.mark.parametrize("n", [2, 7, 40])
-def test_prefill_flops_are_those_that_pytorch_counts(config, n):
-    model = random_model(dtype=torch.float32, config=config)
-    with FlopCounterMode(display=False) as counter:
-        model.forward(Batch.of([Piece(list(range(n)))]), NoCache(), REFERENCE)
-    # The reference computes the scores of future tokens too, and masks them: pairs (row, later column), exactly.
-    future = 2 * 2 * config.n_heads * config.head_dim * (n * n - n * (n + 1) // 2) * config.n_layers
-    assert prefill_flops(config, n) == counter.get_total_flops() - future
-
 
 @pytest.fixture
 def timed(monkeypatch):
@@ -86,12 +53,34 @@ def test_every_run_has_another_prompt_and_is_greedy_to_its_full_length(timed):
     assert {(params.max_tokens, params.temperature, params.ignore_eos) for _, params in asked} == {(2, 0, True)}
 
 
-@pytest.mark.parametrize("cache", ["contiguous", "none"])
-def test_a_real_benchmark_of_a_tiny_model_has_the_numbers_asked_for(cache):
+# Three steps after a prompt of 5 tokens bring the request to 6, 7 and 8: the mean is 7. Every token keeps 3 layers of 2
+# heads of 10 numbers, keys and values, in float64.
+@pytest.mark.parametrize("cache, kept", [("contiguous", 7 * 2 * 3 * 2 * 10 * 8), ("none", 0)])
+def test_a_real_benchmark_of_a_tiny_model_counts_the_bytes_of_its_own_cache_step_by_step(cache, kept):
     measured = bench_decode(random_model(), REFERENCE, cache=cache, n_prompt=5, n_output=4, runs=2)
     assert (measured.kind, measured.n_prompt, measured.n_output, len(measured.runs)) == ("decode", 5, 4, 2)
-    assert measured.bytes_per_s == pytest.approx(decode_bytes(TINY, 8, 7) * measured.tokens_per_s)
+    assert measured.bytes_per_token == TINY.n_params * 8 + kept
+    assert measured.bytes_per_s == pytest.approx(measured.bytes_per_token * measured.tokens_per_s)
     assert measured.flops_per_s is None
+
+
+def test_a_cache_that_keeps_fewer_bytes_counts_for_fewer(monkeypatch):
+    whole = bench_decode(random_model(), REFERENCE, n_prompt=5, n_output=4, runs=1).bytes_per_token
+    monkeypatch.setattr(ContiguousCache, "bytes_for", lambda self, n_tokens: 100 * n_tokens)
+    assert whole > bench_decode(random_model(), REFERENCE, n_prompt=5, n_output=4, runs=1).bytes_per_token == (
+        TINY.n_params * 8 + 700)
+
+
+def test_gaps_of_all_runs_but_the_warm_up_are_in_the_percentiles(timed):
+    timed((9.0, [9.0, 9.0]), (5.0, [0.1, 0.3]), (5.0, [0.5, 0.2]))
+    assert bench_decode(random_model(), n_prompt=4, n_output=3, runs=2).itl == pytest.approx((0.25, 0.47, 0.494))
+
+
+def test_prefill_counts_the_flops_of_its_prompt(timed):
+    timed((9.0, []), (2.0, []))
+    measured = bench_prefill(random_model(), n_prompt=8, runs=1)
+    assert measured.flops_per_s == pytest.approx(forward_flops(TINY, 8) / 2.0)
+    assert measured.itl is None
 
 
 def test_flops_per_second_are_flops_per_token_times_tokens_per_second():

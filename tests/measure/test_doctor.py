@@ -14,6 +14,8 @@ from safetensors.torch import save_file
 
 from llmcourse.errors import DeviceUnavailable
 from llmcourse.measure import doctor
+from llmcourse.measure.ceilings import ceilings
+from llmcourse.measure.roofline import Ceilings
 from llmcourse.model.download import CONVERSION, DEFAULT_MODEL, GGUF
 
 
@@ -104,6 +106,7 @@ def test_measured_rates_are_in_the_report_and_shown_with_their_units(cache, monk
     assert found["devices"][0]["flops_per_s"] == {"float32": 98.7e9, "bfloat16": 1.5e12}
     for words in ("23.4 GB/s", "98.7 GFLOP/s", "1.5 TFLOP/s"):
         assert words in shown(found)
+    assert ceilings("cpu", "bfloat16") == Ceilings(23.4e9, 1.5e12)  # kept for whoever asks next
 
 
 def test_a_measurement_that_fails_is_told_and_the_rest_stays(cache, monkeypatch):
