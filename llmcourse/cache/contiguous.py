@@ -1,6 +1,8 @@
-"""Contiguous KV cache: one stretch of memory per request, reserved when the request starts."""
+"""Contiguous KV cache: one stretch of memory per request, which doubles when it is full, up to the request's capacity."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -9,39 +11,52 @@ from torch import Tensor
 from llmcourse.batch import Batch
 from llmcourse.errors import OutOfMemory
 
+FIRST_TOKENS = 256  # reserved when a request starts
+
+
+@dataclass
+class Slot:
+    """One request's memory: keys and values [L, Hkv, reserved, D] each, and the most tokens that may come."""
+
+    keys: Tensor
+    values: Tensor
+    capacity: int
+
+    @property
+    def reserved(self) -> int:
+        """Tokens that fit without another allocation."""
+        return self.keys.shape[2]
+
 
 class ContiguousCache:
     """Keys and values of every layer for several requests at once.
 
-    Each request has a slot: two tensors of shape [L, Hkv, capacity, D]. Heads come before tokens, so that the keys of
-    one head lie together: decode reads them once, in order. Within its capacity a slot never moves.
+    Each request has a slot: two tensors of shape [L, Hkv, reserved, D]. Heads come before tokens, so that the keys of
+    one head lie together: decode reads them once, in order. A slot starts with room for `first_tokens`. What does not fit
+    moves it into twice the room (or as much as a long prompt needs), never more than the request's capacity. Between two
+    moves it stays where it is, and a step writes its own tokens and nothing else. Since the room doubles, all moves
+    together copy each token less than twice.
 
     Args:
         config: n_layers, n_kv_heads and head_dim are read.
+        first_tokens: room that a request starts with, in tokens. One with a smaller capacity gets that.
     """
 
     keeps_past = True
 
-    def __init__(self, config, dtype: torch.dtype, device: torch.device | str):
-        self.config, self.dtype, self.device = config, dtype, device
-        self.slots: dict[int, tuple[Tensor, Tensor]] = {}
+    def __init__(
+        self, config, dtype: torch.dtype, device: torch.device | str, first_tokens: int = FIRST_TOKENS
+    ):
+        self.config, self.dtype, self.device, self.first_tokens = config, dtype, device, first_tokens
+        self.slots: dict[int, Slot] = {}
 
     def open(self, capacity: int) -> int:
-        """Reserve room for `capacity` tokens of a new request and return its slot.
+        """Start a request of at most `capacity` tokens and return its slot. Memory is reserved for the first of them.
 
         Raises OutOfMemory, naming the bytes asked for.
         """
-        config = self.config
-        shape = (config.n_layers, config.n_kv_heads, capacity, config.head_dim)
-        try:
-            keys, values = (torch.empty(shape, dtype=self.dtype, device=self.device) for _ in range(2))
-        except (RuntimeError, MemoryError) as error:
-            raise OutOfMemory(
-                f"no memory for a KV cache of {capacity:,} tokens: {self.bytes_for(capacity):,} bytes on {self.device}. "
-                "Ask for fewer tokens (max_tokens), a shorter prompt, or fewer requests at once."
-            ) from error
         slot = next(number for number in range(len(self.slots) + 1) if number not in self.slots)
-        self.slots[slot] = (keys, values)
+        self.slots[slot] = Slot(*self._reserve(min(capacity, self.first_tokens)), capacity)
         return slot
 
     def close(self, slot: int) -> None:
@@ -56,19 +71,42 @@ class ContiguousCache:
         Returns:
             for each request a pair (K, V) of views, [T, Hkv, D], T counting the new tokens.
 
-        Raises ValueError when the tokens do not fit, before anything of that request is written.
+        Raises, before anything of that request is written, ValueError when the tokens exceed its capacity, and OutOfMemory
+        when there is no memory to grow into.
         """
         pairs = []
-        for r, slot in enumerate(batch.slots):
-            keys, values = self.slots[slot]
-            rows, stop = batch.rows(r), batch.lengths[r]
+        for r, number in enumerate(batch.slots):
+            slot, rows, stop = self.slots[number], batch.rows(r), batch.lengths[r]
             start = stop - (rows.stop - rows.start)
-            if stop > keys.shape[2]:
-                raise ValueError(f"{stop} tokens do not fit into slot {slot}, opened for {keys.shape[2]}")
-            keys[layer, :, start:stop] = k[rows].transpose(0, 1)
-            values[layer, :, start:stop] = v[rows].transpose(0, 1)
-            pairs.append((keys[layer, :, :stop].transpose(0, 1), values[layer, :, :stop].transpose(0, 1)))
+            if stop > slot.capacity:
+                raise ValueError(f"{stop} tokens do not fit into slot {number}, opened for {slot.capacity}")
+            if stop > slot.reserved:
+                self._grow(slot, start, stop)
+            slot.keys[layer, :, start:stop] = k[rows].transpose(0, 1)
+            slot.values[layer, :, start:stop] = v[rows].transpose(0, 1)
+            pairs.append(tuple(kept[layer, :, :stop].transpose(0, 1) for kept in (slot.keys, slot.values)))
         return pairs
+
+    def _grow(self, slot: Slot, used: int, needed: int) -> None:
+        """Move a slot into room for `needed` tokens and as many again as it had, within its capacity.
+
+        The first layer of a step does it for all of them: each then holds the same `used` tokens.
+        """
+        keys, values = self._reserve(min(slot.capacity, max(needed, 2 * slot.reserved)))
+        keys[:, :, :used], values[:, :, :used] = slot.keys[:, :, :used], slot.values[:, :, :used]
+        slot.keys, slot.values = keys, values
+
+    def _reserve(self, n_tokens: int) -> tuple[Tensor, Tensor]:
+        config = self.config
+        shape = (config.n_layers, config.n_kv_heads, n_tokens, config.head_dim)
+        try:
+            keys, values = (torch.empty(shape, dtype=self.dtype, device=self.device) for _ in range(2))
+        except (RuntimeError, MemoryError) as error:
+            raise OutOfMemory(
+                f"no memory for a KV cache of {n_tokens:,} tokens: {self.bytes_for(n_tokens):,} bytes on {self.device}. "
+                "Ask for fewer tokens (max_tokens), a shorter prompt, or fewer requests at once."
+            ) from error
+        return keys, values
 
     def bytes_for(self, n_tokens: int) -> int:
         """Bytes of keys and values for n tokens of one request, over all layers."""

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from llmcourse.cli import bench, claims, doctor, download, generate, tokenize, version
+from llmcourse.cli import bench, claims, doctor, download, generate, memory, tokenize, version
 from llmcourse.cli.options import FAILED, INTERRUPTED, USAGE, with_folder
 from llmcourse.errors import CourseError
 from llmcourse.grade import commands as grading
@@ -78,6 +78,7 @@ def root(
 app.command("generate", rich_help_panel="Run a model")(generate.generate)
 app.command("tokenize", rich_help_panel="Run a model")(tokenize.tokenize)
 app.command("bench", rich_help_panel="Measure")(bench.bench)
+app.command("memory", rich_help_panel="Measure")(memory.memory)
 app.command("claims", rich_help_panel="Measure")(claims.claims)
 app.command("doctor", rich_help_panel="Set up")(doctor.doctor)
 app.command("download", rich_help_panel="Set up")(download.download)

@@ -8,6 +8,7 @@ import torch
 from llmcourse.batch import Batch, Piece
 from llmcourse.cache import ContiguousCache, NoCache
 from llmcourse.errors import OutOfMemory
+from tests.counting import HOST_READS, Counting
 from tests.random_model import TINY
 
 
@@ -31,21 +32,96 @@ def test_requests_and_layers_stay_apart():
     assert torch.equal(pairs[1][0], torch.cat([k1[:3], k2[1:]])) and torch.equal(pairs[1][1], torch.cat([v1[:3], v2[1:]]))
 
 
-def test_memory_stays_in_place_within_the_capacity():
+def test_memory_stays_in_place_within_what_is_reserved():
     cache = ContiguousCache(TINY, torch.float32, "cpu")
     slot = cache.open(6)
     pointers = {step(cache, 1, [(1, past, slot)], past)[2][0][0].data_ptr() for past in range(6)}
     assert len(pointers) == 1
 
 
+def rooms(cache, slot, n_tokens):
+    """Decode n tokens; the room reserved after each of them."""
+    reserved = []
+    for past in range(n_tokens):
+        for layer in range(TINY.n_layers):
+            step(cache, layer, [(1, past, slot)], past)
+        reserved.append(cache.slots[slot].reserved)
+    return reserved
+
+
+def test_room_doubles_up_to_the_capacity_and_no_further():
+    cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=2)
+    assert rooms(cache, cache.open(11), 11) == [2, 2, 4, 4, 8, 8, 8, 8, 11, 11, 11]
+
+
+@pytest.mark.parametrize("n, reserved", [(3, 4), (5, 5), (9, 9)])
+def test_a_prompt_longer_than_twice_the_room_gets_just_what_it_needs(n, reserved):
+    cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=2)
+    slot = cache.open(20)
+    step(cache, 0, [(n, 0, slot)], 1)
+    assert cache.slots[slot].reserved == reserved
+
+
+@pytest.mark.parametrize("first_tokens", [1, 2, 3, 5])
+def test_what_was_written_before_a_move_is_there_after_it(first_tokens):
+    """Oracle: every layer's keys and values, concatenated in the test."""
+    cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=first_tokens)
+    slot, kept = cache.open(13), [[] for _ in range(TINY.n_layers)]
+    for past in range(13):
+        for layer in range(TINY.n_layers):
+            k, v, pairs = step(cache, layer, [(1, past, slot)], 100 * layer + past)
+            kept[layer].append((k, v))
+            for got, want in zip(pairs[0], zip(*kept[layer])):
+                assert torch.equal(got, torch.cat(want))
+
+
+def test_a_growing_request_does_not_move_its_neighbour():
+    cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=2)
+    still, growing = cache.open(2), cache.open(9)
+    before = cache.slots[still].keys.data_ptr()
+    step(cache, 0, [(1, 0, still), (7, 0, growing)], 1)
+    assert cache.slots[still].keys.data_ptr() == before and cache.slots[growing].reserved == 7
+
+
+def test_decode_within_the_room_does_the_same_work_at_any_length():
+    """Counted: every operation of an update, and the numbers that it writes."""
+    cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=4096)
+    slot, counts = cache.open(4096), []
+    for past in (1, 100, 4000):
+        with Counting() as counting:
+            step(cache, 1, [(1, past, slot)], 5)
+        counts.append(counting.calls)
+    assert counts[0] == counts[1] == counts[2]
+
+
+def test_moves_copy_each_token_less_than_twice():
+    cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=1)
+    slot, n = cache.open(1000), 500
+    with Counting() as counting:
+        rooms(cache, slot, n)
+    one_token = 2 * TINY.n_layers * TINY.n_kv_heads * TINY.head_dim
+    written = counting.numbers("aten.copy_.default")
+    assert n * one_token < written < 3 * n * one_token  # once when they come, less than twice in moves
+
+
+def test_no_layer_waits_for_the_device():
+    """A value that Python reads from a tensor would be a wait: none of the operations is such a read."""
+    cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=2)
+    slot = cache.open(9)
+    with Counting() as counting:
+        step(cache, 0, [(3, 0, slot)], 1)
+        step(cache, 0, [(1, 3, slot)], 1)
+    assert counting.calls and not {name for name, _ in counting.calls if name in HOST_READS}
+
+
 def test_tokens_beyond_the_capacity_are_refused_before_anything_is_written():
     cache = ContiguousCache(TINY, torch.float32, "cpu")
     slot = cache.open(4)
     step(cache, 0, [(3, 0, slot)], 1)
-    before = cache.slots[slot][0][0, :, :3].clone()
+    before = cache.slots[slot].keys[0, :, :3].clone()
     with pytest.raises(ValueError, match="5 tokens do not fit into slot 0, opened for 4"):
         step(cache, 0, [(2, 3, slot)], 3)
-    assert torch.equal(cache.slots[slot][0][0, :, :3], before)
+    assert torch.equal(cache.slots[slot].keys[0, :, :3], before)
 
 
 def test_a_closed_slot_is_used_again_and_closing_twice_is_an_error():
@@ -61,14 +137,25 @@ def test_a_closed_slot_is_used_again_and_closing_twice_is_an_error():
 def test_bytes_are_counted_as_they_are_allocated():
     cache = ContiguousCache(TINY, torch.bfloat16, "cpu")
     slot = cache.open(7)
-    allocated = sum(tensor.numel() * tensor.element_size() for tensor in cache.slots[slot])
+    allocated = cache.slots[slot].keys.nbytes + cache.slots[slot].values.nbytes
     assert cache.bytes_for(7) == allocated == 2 * 3 * 2 * 10 * 7 * 2
 
 
 def test_too_large_a_cache_names_the_bytes():
     cache = ContiguousCache(TINY, torch.float32, "cpu")
+    cache.first_tokens = 10**15
     with pytest.raises(OutOfMemory, match="480,000,000,000,000,000 bytes on cpu"):
         cache.open(10**15)
+
+
+def test_growing_beyond_memory_names_the_bytes_and_keeps_what_there_was():
+    cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=2)
+    slot = cache.open(10**15)
+    _, _, before = step(cache, 0, [(2, 0, slot)], 1)
+    far = Batch(torch.tensor([1]), torch.tensor([10**15 - 1]), (0, 1), (10**15,), (slot,), (0,))
+    with pytest.raises(OutOfMemory, match="480,000,000,000,000,000 bytes on cpu"):
+        cache.update(0, draw(1, 3), draw(1, 4), far)
+    assert cache.slots[slot].reserved == 2 and torch.equal(cache.slots[slot].keys[0, :, :2].transpose(0, 1), before[0][0])
 
 
 def test_without_a_cache_a_past_is_refused():

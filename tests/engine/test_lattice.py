@@ -96,6 +96,41 @@ def test_a_text_split_at_every_position_gives_the_same_logits(tiny, parts):
         torch.testing.assert_close(torch.cat([first, rest]), whole, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("first_tokens", [1, 2, 3, 5, 8, 13, 63])
+@pytest.mark.parametrize("budget", [1, 3, None])
+def test_a_cache_that_moves_while_it_grows_gives_the_same_ids(tiny, expected, first_tokens, budget):
+    engine = Engine(tiny, max_step_tokens=budget)
+    engine.cache.first_tokens = first_tokens
+    assert [result.output_ids for result in engine.generate(PROMPTS, GREEDY)] == expected
+
+
+@pytest.mark.parametrize("first_tokens", [1, 2, 4, 7])
+def test_a_text_split_at_every_position_gives_the_same_logits_in_a_growing_cache(tiny, first_tokens):
+    ids = PROMPTS[0] + PROMPTS[2]
+    whole = tiny(ids, REFERENCE)
+    for split in range(1, len(ids)):
+        cache = ContiguousCache(TINY, torch.float64, "cpu", first_tokens)
+        slot = cache.open(len(ids))
+        tiny.forward(Batch.of([Piece(ids[:split], 0, slot)]), cache, CPU)
+        rest = tiny.forward(Batch.of([Piece(ids[split:], split, slot, n_sample=len(ids) - split)]), cache, CPU)
+        torch.testing.assert_close(rest, whole[split:], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("forgotten", ["the last token", "the last layer"])
+def test_a_move_that_forgets_something_turns_the_lattice_red(tiny, expected, forgotten):
+    """The negative control of growth."""
+    engine = Engine(tiny)
+    grow = engine.cache._grow
+
+    def careless(slot, used, needed):
+        grow(slot, used, needed)
+        lost = (slice(None), slice(None), used - 1) if forgotten == "the last token" else (-1, slice(None), slice(used))
+        slot.keys[lost] = 0
+
+    engine.cache.first_tokens, engine.cache._grow = 3, careless
+    assert engine.generate(PROMPTS[0], GREEDY).output_ids != expected[0]
+
+
 def test_a_position_off_by_one_turns_the_lattice_red(tiny, expected):
     """The negative control: the same comparison must notice a planted error in decode only."""
 
