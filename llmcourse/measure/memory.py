@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from llmcourse.measure import roofline
 from llmcourse.measure.known_models import CompressedCache, KnownModel
 
 BITS = 16  # of a weight, and of a number in the cache, unless asked otherwise
@@ -21,7 +22,7 @@ def kv_bytes_per_token(model, kv_bits: float = BITS) -> float:
     config = _config(model)
     if isinstance(config, CompressedCache):
         return config.bytes_per_token
-    return 2 * config.n_layers * config.n_kv_heads * config.head_dim * kv_bits / 8
+    return roofline.kv_bytes(config, 1, kv_bits)
 
 
 def kv_bytes(model, context: int, batch: int = 1, kv_bits: float = BITS) -> float:

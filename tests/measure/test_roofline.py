@@ -85,8 +85,8 @@ def test_the_default_models_bytes_are_those_of_its_tensors(model):
 def test_keys_and_values_are_counted_once_whether_they_are_read_or_written():
     cache = ContiguousCache(TINY, torch.float64, "cpu")
     cache.open(23)
-    (keys, values), = cache.slots.values()
-    assert kv_bytes(TINY, 23, 64) == cache.bytes_for(23) == keys.nbytes + values.nbytes
+    slot, = cache.slots.values()
+    assert kv_bytes(TINY, 23, 64) == cache.bytes_for(23) == slot.keys.nbytes + slot.values.nbytes
     for n, past in [(23, 0), (1, 22), (10, 13)]:
         assert forward_bytes(TINY, n, past, 64, 64) == weight_bytes(TINY, n, 64) + cache.bytes_for(23)
 
