@@ -18,10 +18,13 @@ from torch import Tensor
 class PackedWeight:
     """A linear weight [o, i] in oneDNN's blocked order; only `linear` of this module can multiply with it.
 
-    `plain()` gives the ordinary tensor back, bit for bit.
+    Args:
+        blocked: the values in that order.
+        ordinary: the tensor that it was made from. A model keeps its plain weights anyway, so to remember it costs nothing.
     """
 
     blocked: Tensor
+    ordinary: Tensor
 
     @property
     def shape(self) -> torch.Size:
@@ -34,15 +37,15 @@ class PackedWeight:
         return self.blocked.dtype
 
     def plain(self) -> Float[Tensor, "o i"]:
-        """A copy in the ordinary order."""
-        return self.blocked.to_dense()
+        """The values in the ordinary order: the very tensor that was packed, no copy."""
+        return self.ordinary
 
 
 def pack(W: Float[Tensor, "o i"]) -> PackedWeight | Float[Tensor, "o i"]:
     """The weight in blocked order where this machine's oneDNN has a kernel for its dtype, else the weight as it is."""
     if W.device.type != "cpu" or not _has_kernel(W.dtype):
         return W
-    return PackedWeight(torch.ops.mkldnn._reorder_linear_weight(W, 1))
+    return PackedWeight(torch.ops.mkldnn._reorder_linear_weight(W, 1), W)
 
 
 def linear(

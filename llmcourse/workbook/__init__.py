@@ -6,6 +6,7 @@ import importlib
 
 _EXPORTS = {
     "check": "checking",
+    "compare_layers": "layers",
     "hint": "checking",
     "explore": "exploring",
     "from_earlier_labs": "earlier",

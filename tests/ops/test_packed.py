@@ -30,7 +30,13 @@ def test_packing_keeps_every_value_and_the_shape():
     made = packed.pack(W)
     if isinstance(made, torch.Tensor):
         pytest.skip("this build of PyTorch has no oneDNN kernel for float32: weights stay plain")
-    assert torch.equal(made.plain(), W) and made.shape == W.shape and made.dtype == W.dtype
+    assert torch.equal(made.blocked.to_dense(), W) and made.shape == W.shape and made.dtype == W.dtype
+
+
+def test_the_plain_weight_is_there_without_unpacking():
+    W = draw(31, 96)
+    made = packed.pack(W)
+    assert made is W or made.plain() is W
 
 
 def test_dtypes_without_a_kernel_stay_plain():
