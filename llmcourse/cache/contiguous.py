@@ -42,7 +42,7 @@ class ContiguousCache:
         first_tokens: room that a request starts with, in tokens. One with a smaller capacity gets that.
     """
 
-    keeps_past = True
+    keeps_past, step_tokens = True, None
 
     def __init__(
         self, config, dtype: torch.dtype, device: torch.device | str, first_tokens: int = FIRST_TOKENS
@@ -117,7 +117,7 @@ class ContiguousCache:
 class NoCache:
     """Keeps nothing: every step must bring all tokens of its requests again. The slow path that a cache is tested against."""
 
-    keeps_past = False
+    keeps_past, step_tokens = False, None
 
     def __init__(self, config=None, dtype=None, device=None):
         pass

@@ -18,12 +18,15 @@ def make_engine(
 
     Raises BadParameter for a table or a cache that does not exist, and what `load_model` raises.
     """
-    from llmcourse.cache import CACHES
+    from llmcourse.cache import parse_spec
     from llmcourse.engine.engine import Engine
     from llmcourse.ops import TABLES
 
-    for option, value, known in [("--parts", parts, TABLES), ("--cache", cache, CACHES)]:
-        if isinstance(value, str) and value not in known:
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(known)}", param_hint=option)
+    if isinstance(parts, str) and parts not in TABLES:
+        raise typer.BadParameter(f"{parts!r} is not one of {', '.join(TABLES)}", param_hint="--parts")
+    try:
+        parse_spec(cache)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--cache") from error
     table = TABLES[parts] if isinstance(parts, str) else parts
     return Engine(model, table, cache=cache, device=device, dtype=dtype)

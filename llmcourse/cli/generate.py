@@ -76,7 +76,7 @@ def generate(
 
     llmcourse generate "The capital of France is" --raw --temperature 0 --max-tokens 8 --trace
 
-    cat letter.txt | llmcourse generate --system "Sum the text up in one sentence."
+    cat letter.txt | llmcourse generate --system "Sum the text up in one sentence." --cache window:512+4
     """
     from llmcourse.cli.engine import make_engine
     from llmcourse.engine.sampling import SamplingParams

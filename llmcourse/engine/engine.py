@@ -46,10 +46,12 @@ class Engine:
         model: a loaded model, a name as for `load_model`, or None for the default model.
         parts: the table of parts; None takes the fastest tested one for the model's device.
         tokenizer: None takes the model's own. A model made by hand has none: it then takes and gives ids only.
-        cache: "contiguous", or "none" to compute every token anew in every step.
+        cache: the spec of a cache as for `make_cache`: "contiguous", "int8", "int4", "window:1024+4", … or "none" to
+            compute every token anew in every step.
         device, dtype: as for `load_model`; only used where the engine loads the model itself.
         max_requests: the most requests that run at once; others wait.
-        max_step_tokens: the most tokens in one step; longer prompts are computed in pieces. None sets no bound.
+        max_step_tokens: the most tokens in one step; longer prompts are computed in pieces. None leaves it
+            to the cache: 512 for one that pays for long steps, no bound for the others.
     """
 
     def __init__(
@@ -73,8 +75,9 @@ class Engine:
         self.model = model
         self.parts = parts or default_parts(model.device.type)
         self.tokenizer = self.parts.tokenizer(tokenizer)
-        self.cache = self.parts.cache(make_cache(cache, model.config, model.dtype, model.device))
-        self.scheduler = Scheduler(max_requests, max_step_tokens)
+        kept = make_cache(cache, model.config, model.dtype, model.device)
+        self.cache = self.parts.cache(kept)
+        self.scheduler = Scheduler(max_requests, kept.step_tokens if max_step_tokens is None else max_step_tokens)
         self.runner = Runner(model.packed(self.parts.pack), self.parts, self.cache)
         self.eos_ids = frozenset(model.config.eos_ids) | tokenizer.eos_ids
 

@@ -1,0 +1,153 @@
+"""Quantized KV cache: keys and values in 8 or 4 bits, packed, with a scale and a minimum for every group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from llmcourse.batch import Batch
+from llmcourse.cache.packed import PackedTokens
+from llmcourse.cache.slots import Slots
+
+TAIL = 32  # newest tokens that stay unquantized where keys are quantized per channel
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """Which values share a scale and a minimum.
+
+    Args:
+        bits: 8 or 4, of each value.
+        keys: "token": `group` channels of one token and head; "channel": one channel of a head over `group` tokens.
+        group: how many values. Values (V) are always quantized per token. Where the head size is no multiple of
+            `group`, groups along it are the largest common divisor.
+    """
+
+    bits: int
+    keys: str = "token"
+    group: int = 64
+
+    @property
+    def block(self) -> int:
+        """Tokens that are quantized together."""
+        return self.group if self.keys == "channel" else 1
+
+    @property
+    def tail(self) -> int:
+        """The newest tokens that are seen unquantized, at the least."""
+        return TAIL if self.keys == "channel" else 0
+
+    def n_quantized(self, length: int) -> int:
+        """How many of `length` tokens the last of them sees quantized: whole blocks that lie before the tail."""
+        return max(0, length - self.tail) // self.block * self.block
+
+
+class QuantizedCache(Slots):
+    """Keys and values in few bits.
+
+    A token sees the same numbers however the text was cut into steps: whole blocks that end at least `scheme.tail`
+    tokens before it (itself counted) quantized, the others as they were. Codes depend on the tokens of their block alone.
+
+    Quantized per token there is no tail, and a token sees itself quantized. Quantized per channel, the unfinished block
+    and the tail are kept unquantized beside the codes, at most tail + block − 1 tokens. A token cannot be taken back.
+
+    Args:
+        config: n_layers, n_kv_heads and head_dim are read.
+
+    Source: Liu et al. 2024, "KIVI": keys per channel, values per token, the newest tokens unquantized.
+    """
+
+    def __init__(self, config, dtype: torch.dtype, device: torch.device | str, scheme: Scheme):
+        super().__init__(config, dtype, device)
+        self.scheme = scheme
+        self.step_tokens = 512 if scheme.tail else None  # a longer step would meet more of its own keys in both forms
+
+    def open(self, capacity: int) -> int:
+        """A slot for at most `capacity` tokens; memory is taken as they come. Raises OutOfMemory."""
+        return self.take(lambda: self._slot(capacity), "the unquantized end of a quantized cache")
+
+    def update(
+        self, layer: int, k: Float[Tensor, "n Hkv D"], v: Float[Tensor, "n Hkv D"], batch: Batch
+    ) -> list[tuple[Tensor, ...]]:
+        """Store the step's keys and values of one layer; return for each request what its rows see.
+
+        Returns:
+            (K, V), or (K, V, visible) where rows see the same token in different forms (docs/parts.md).
+
+        Raises ValueError when the tokens do not fit, before anything of that request is written.
+        """
+        entries = []
+        for r, slot in enumerate(batch.slots):
+            rows, stop = batch.rows(r), batch.lengths[r]
+            kept = self.slots[slot]
+            if stop > kept.capacity:
+                raise ValueError(f"{stop} tokens do not fit into slot {slot}, opened for {kept.capacity}")
+            k_heads, v_heads = k[rows].transpose(0, 1), v[rows].transpose(0, 1)
+            entries.append(kept.step(layer, k_heads, v_heads, n_past=stop - (rows.stop - rows.start)))
+        return entries
+
+    def bytes_for(self, n_tokens: int) -> int:
+        """Bytes of codes, scales, minima and unquantized tokens of a request of n tokens, over all layers.
+
+        `nbytes` is more: it counts the room that is reserved for tokens to come.
+        """
+        config, n = self.config, self.scheme.n_quantized(n_tokens)
+        exact = 2 * config.n_layers * config.n_kv_heads * config.head_dim * (n_tokens - n) * self.dtype.itemsize
+        kept = self._slot(0)
+        return exact + kept.keys.bytes_for(n) + kept.values.bytes_for(n)
+
+    def _slot(self, capacity: int) -> QuantizedSlot:
+        return QuantizedSlot(self.config, self.scheme, capacity, self.dtype, self.device)
+
+
+class QuantizedSlot:
+    """One request: codes of keys and values, and a ring of tokens that are not quantized yet."""
+
+    def __init__(self, config, scheme: Scheme, capacity: int, dtype: torch.dtype, device: torch.device | str):
+        shape, end = (config.n_layers, config.n_kv_heads, config.head_dim), (capacity, dtype, device)
+        self.scheme, self.capacity = scheme, capacity
+        per_token = (scheme.bits, 1, scheme.group)
+        self.keys = PackedTokens(shape, *((scheme.bits, scheme.group, 1) if scheme.keys == "channel" else per_token), *end)
+        self.values = PackedTokens(shape, *per_token, *end)
+        n_ring = scheme.tail + scheme.block - 1
+        self.ring = torch.empty(2, config.n_layers, config.n_kv_heads, n_ring, config.head_dim, dtype=dtype, device=device)
+
+    def step(
+        self, layer: int, k: Float[Tensor, "Hkv n D"], v: Float[Tensor, "Hkv n D"], n_past: int
+    ) -> tuple[Tensor, ...]:
+        """Quantize what became old, keep the rest as it is, and return what n new tokens see: (K, V) or (K, V, visible)."""
+        scheme, total = self.scheme, n_past + k.shape[1]
+        before, after = scheme.n_quantized(n_past), scheme.n_quantized(total)
+        exact = torch.cat([self.ring[:, layer][:, :, self._places(before, n_past)], torch.stack([k, v])], dim=2)
+        if after > before:
+            self.keys.write(layer, before, exact[0, :, : after - before])
+            self.values.write(layer, before, exact[1, :, : after - before])
+        stays = max(after, n_past)
+        self.ring[:, layer][:, :, self._places(stays, total)] = exact[:, :, stays - before :]
+        seen = scheme.n_quantized(n_past + 1)  # of these tokens no row sees the unquantized form
+        first_exact = after if scheme.tail == 0 else seen
+        kept = self.keys.read(layer, after), self.values.read(layer, after)
+        K, V = (torch.cat([old, new[:, first_exact - before :]], dim=1).transpose(0, 1) for old, new in zip(kept, exact))
+        return (K, V) if first_exact == after else (K, V, form_mask(n_past, total, scheme).to(k.device))
+
+    def _places(self, start: int, stop: int) -> Tensor:
+        """Where positions start … stop − 1 stand in the ring."""
+        return torch.arange(start, stop, device=self.ring.device) % max(1, self.ring.shape[3])
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All that is held."""
+        return *self.keys.tensors(), *self.values.tensors(), self.ring
+
+
+@lru_cache(maxsize=8)  # a step asks for the same mask in every layer
+def form_mask(n_past: int, total: int, scheme: Scheme) -> Bool[Tensor, "n m"]:
+    """Which columns each new token sees: first the quantized tokens, then the unquantized ones, some of them twice."""
+    row = torch.arange(n_past, total)
+    limit = torch.tensor([scheme.n_quantized(n) for n in range(n_past + 1, total + 1)])[:, None]
+    quantized = torch.arange(scheme.n_quantized(total))
+    exact = torch.arange(scheme.n_quantized(n_past + 1), total)
+    return torch.cat([quantized < limit, (exact >= limit) & (exact <= row[:, None])], dim=1)
