@@ -34,7 +34,11 @@ PartsName = Annotated[
 ]
 CacheName = Annotated[
     str,
-    typer.Option("--cache", help="contiguous, int8, int4, window:TOKENS+SINKS, or none: every token anew in every step. More in docs/cli.md.", rich_help_panel=MODEL),
+    typer.Option(
+        "--cache",
+        help="contiguous, int8, int4, window:TOKENS+SINKS, or none: every token anew in every step.",
+        rich_help_panel=MODEL,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=OUTPUT)]
 

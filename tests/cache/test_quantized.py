@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -104,7 +106,8 @@ def test_codes_depend_on_the_tokens_alone(spec, pieces):
             start += n
         n = cache.scheme.n_quantized(90)
         kept = cache.slots[slot]
-        stored.append([part.codes[0, :, :n] for part in (kept.keys, kept.values)] + [kept.keys.low[0, :, : n // cache.scheme.block]])
+        codes = [part.codes[0, :, :n] for part in (kept.keys, kept.values)]
+        stored.append([*codes, kept.keys.low[0, :, : n // cache.scheme.block]])
     assert n > 0 and all(torch.equal(one, other) for one, other in zip(*stored))
 
 
@@ -119,7 +122,7 @@ def test_the_newest_tokens_and_the_unfinished_block_are_seen_as_they_were():
 
 
 def test_keys_per_channel_are_grouped_over_tokens_and_values_over_channels():
-    """A channel that is constant in time is exact among keys, however large; a token that is constant is exact among values."""
+    """A channel that never changes is exact among keys, however large; a token of one value is exact among values."""
     cache = make("int4:channel/16", torch.float32)
     k = draw(60, TINY.n_kv_heads, TINY.head_dim)
     k[:, :, 3], v = 250.0, draw(60, TINY.n_kv_heads, TINY.head_dim, seed=2)
@@ -145,13 +148,13 @@ def test_bytes_are_counted_as_they_are_held(spec):
     assert cache.nbytes - free == cache.bytes_for(96)
 
 
-@pytest.mark.parametrize("spec, at_most", [("int8", 0.28), ("int4:channel/32", 0.19), ("int4:token/16", 0.23), ("int4:token/64", 0.15)])
+@pytest.mark.parametrize(
+    "spec, at_most", [("int8", 0.28), ("int4:channel/32", 0.19), ("int4:token/16", 0.23), ("int4:token/64", 0.15)]
+)
 def test_a_long_text_takes_the_promised_share_of_float32(spec, at_most):
     """Heads of 64 channels, float32: 4 bits and 48 for a group of 32 are 5.5 of 32; the unquantized end fades."""
-    from dataclasses import replace
-
-    config = replace(TINY, head_dim=64)
-    assert make(spec, torch.float32, config).bytes_for(8_192) / make("contiguous", torch.float32, config).bytes_for(8_192) < at_most
+    small, whole = (make(one, torch.float32, replace(TINY, head_dim=64)) for one in (spec, "contiguous"))
+    assert small.bytes_for(8_192) / whole.bytes_for(8_192) < at_most
 
 
 def test_memory_grows_with_the_tokens_and_not_with_the_capacity():
@@ -201,5 +204,5 @@ def test_tokens_beyond_the_capacity_are_refused():
 def test_fewer_bits_lose_more(tiny):
     """The order that the lesson relies on, on random weights: mean error of the logits against full precision."""
     whole = tiny(IDS, REFERENCE)
-    error = {spec: (through_the_cache(tiny, make(spec), IDS, [61]) - whole).abs().mean() for spec in ("int8:token/5", "int4:token/5")}
-    assert 0 < error["int8:token/5"] < error["int4:token/5"] / 5
+    few, fewer = ((through_the_cache(tiny, make(spec), IDS, [61]) - whole).abs().mean() for spec in ("int8:token/5", "int4:token/5"))
+    assert 0 < few < fewer / 5

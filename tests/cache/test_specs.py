@@ -11,7 +11,8 @@ from tests.random_model import TINY, random_model
 
 
 @pytest.mark.parametrize(
-    "spec, kind", [("contiguous", ContiguousCache), ("none", NoCache), ("int8", QuantizedCache), ("window:9+1", SlidingWindowCache)]
+    "spec, kind",
+    [("contiguous", ContiguousCache), ("none", NoCache), ("int8", QuantizedCache), ("window:9+1", SlidingWindowCache)],
 )
 def test_every_kind_is_made_by_name_and_knows_its_spec(spec, kind):
     cache = make_cache(spec, TINY, torch.float32, "cpu")
@@ -35,7 +36,8 @@ def test_a_window_spec_says_window_and_sinks(spec, window, n_sink):
 
 
 @pytest.mark.parametrize(
-    "spec", ["", "gold", "int2", "int4:", "int4:token", "int4:token/0", "int4:row/3", "window", "window:0", "window:-3", "window:5+", "window:5+x", "INT8", " int8"]
+    "spec", ["", "gold", "int2", "int4:", "int4:token", "int4:token/0", "int4:row/3",
+     "window", "window:0", "window:-3", "window:5+", "window:5+x", "INT8", " int8"]
 )
 def test_a_spec_that_is_no_cache_names_itself_and_the_forms(spec):
     with pytest.raises(ValueError, match="is no cache; the forms are contiguous, none, int8, int4") as raised:

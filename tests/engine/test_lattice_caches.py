@@ -1,7 +1,7 @@
 """The equivalence lattice over the caches that forget or round: their answer, too, must not depend on the arrangement.
 
 Tiny random model, float64. Oracle of each cache: the same cache, one request alone, one token a step, reference table. That
-this is the right answer is tests/cache's business: a window against masked full attention, quantized ones against error bounds.
+this is the right answer is shown in tests/cache: a window by masked full attention, quantized ones by bounds of the error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Perplexity: the protocol does what it says. Oracle: transformers on the same ids, window by window, scored by its own loss."""
+"""Perplexity: the protocol does what it says. Oracle: transformers on the same ids, window by window, by its own loss."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def transformers_nll(theirs, ids, start, stop, bos, labels_from):
 
 
 @pytest.mark.parametrize("bos", [False, True])
-@pytest.mark.parametrize("window, stride, skip", [(64, 64, 0), (64, 16, 0), (50, 49, 0), (64, 64, 9), (40, 7, 21), (300, 300, 0)])
+@pytest.mark.parametrize(
+    "window, stride, skip", [(64, 64, 0), (64, 16, 0), (50, 49, 0), (64, 64, 9), (40, 7, 21), (300, 300, 0)]
+)
 def test_nll_equals_transformers_under_the_same_protocol(both, window, stride, skip, bos):
     """Float32: a mean of losses of size five; bound 1e-5."""
     theirs, ours = both
@@ -78,7 +80,8 @@ def test_the_size_of_the_steps_changes_nothing(tiny, spec):
 
 
 def test_a_cache_that_keeps_everything_scores_like_none_and_a_short_window_does_not(tiny):
-    scores = {spec: perplexity(tiny, IDS, Protocol(60, 60), cache=spec) for spec in ("none", "contiguous", "window:60", "window:3")}
+    specs = ("none", "contiguous", "window:60", "window:3")
+    scores = {spec: perplexity(tiny, IDS, Protocol(60, 60), cache=spec) for spec in specs}
     for spec in ("contiguous", "window:60"):
         torch.testing.assert_close(scores[spec].nll, scores["none"].nll, rtol=0, atol=1e-12)
     assert (scores["window:3"].nll - scores["none"].nll).abs().mean() > 0.1
@@ -101,7 +104,9 @@ def test_bos_without_a_bos_id_and_a_window_beyond_the_context_are_errors(tiny):
         perplexity(tiny, IDS, Protocol(65, 65))
 
 
-@pytest.mark.parametrize("settings", [dict(window=0, stride=0), dict(window=5, stride=6), dict(stride=0), dict(skip=1024), dict(skip=-1)])
+@pytest.mark.parametrize(
+    "settings", [dict(window=0, stride=0), dict(window=5, stride=6), dict(stride=0), dict(skip=1024), dict(skip=-1)]
+)
 def test_a_protocol_that_makes_no_sense_is_refused(settings):
     with pytest.raises(ValueError, match="1 ≤ stride ≤ window"):
         Protocol(**settings)
