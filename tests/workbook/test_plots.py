@@ -5,8 +5,10 @@ Oracles: the numbers that were drawn; the relative luminance of WCAG 2 for how a
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from itertools import combinations
+from pathlib import Path
 
 import matplotlib
 import pytest
@@ -42,8 +44,10 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_every_figure_of_the_course_is_tested_here():
-    assert set(PICTURES) == set(SAID) == set(plots.__all__)
+def test_every_figure_of_the_course_is_tested_here_or_in_its_lessons_own_file():
+    others = [importlib.import_module(f"tests.workbook.{file.stem}") for file in Path(__file__).parent.glob("test_plots_*.py")]
+    tested = [*PICTURES, *(name for module in others for name in module.PICTURES)]
+    assert set(PICTURES) == set(SAID) and sorted(tested) == sorted(plots.__all__)
 
 
 @pytest.mark.parametrize("name", PICTURES)

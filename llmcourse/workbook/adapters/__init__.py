@@ -5,11 +5,12 @@ One module a lesson, each with its `STAGES`.
 
 from __future__ import annotations
 
-from . import tokenizer
+from . import attention, tokenizer
 from .stage import Stage, Use
 
 LEARNER_STAGES: tuple[Stage, ...] = (  # in the order in which a token meets them
     *tokenizer.STAGES,
+    *attention.STAGES,
 )
 
 __all__ = ["LEARNER_STAGES", "Stage", "Use"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 
 _FIGURES = {  # by module
+    "attention": ("all_heads", "attention_map", "entropies", "head_scores", "score_memory", "score_spread", "shared_heads"),
     "one_prompt": ("candidates", "next_token", "vectors", "waits"),
     "tokenizer": ("bytes_per_token", "languages", "merges", "reading_time", "token_lengths"),
 }
