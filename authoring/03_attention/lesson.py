@@ -234,10 +234,10 @@ plots.shared_heads(config.n_heads, {"MHA: one for each": 9, "GQA, as in SmolLM2"
 # %%
 # NBVAL_CHECK_OUTPUT
 for name, n_kv in {"MHA": config.n_heads, "GQA": config.n_kv_heads, "MQA": 1}.items():
-    kept = 2 * config.n_layers * n_kv * config.head_dim * 2         # K and V, two bytes a number
-    weights = 2 * config.n_layers * config.width * n_kv * config.head_dim
-    print(f"{name} with Hkv = {n_kv}: {kept / 1024:6.1f} KiB for each token (16 bit), "
-          f"{weights / 1e6:5.1f} M weights in W_k and W_v")
+    kept = 2 * config.n_layers * n_kv * config.head_dim                     # numbers in K and V
+    learned = 2 * config.n_layers * config.width * n_kv * config.head_dim   # numbers in W_k and W_v
+    print(f"{name}, Hkv = {n_kv}: {2 * kept / 1024:5.1f} KiB for each token, in 16 bits; "
+          f"{learned / 1e6:4.1f} M parameters for keys and values")
 
 # %% [markdown]
 # A third of the memory, at every token, for ever. Lesson 08 asks what it costs in quality.

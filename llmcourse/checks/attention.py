@@ -28,7 +28,7 @@ def rows_along_the_last_axis(answer, rng):
 
 @probe("softmax", points=2, hint="exp overflows beyond 88: subtract the row's largest score first; the result is the same.")
 def large_scores(answer, rng):
-    return answer.softmax(1000 + 300 * rng.normal(4, 6))
+    return answer.softmax(1000 + 300 * rng.normal(6))
 
 @probe("softmax", points=2, hint="A row that is -inf throughout gives zeros, not NaN; other rows give -inf the weight 0.")
 def nothing_may_be_seen(answer, rng):
@@ -99,7 +99,7 @@ def scale_as_it_is_given(answer, rng):
        hint="Where the mask is False the score becomes -inf before softmax, so that the visible weights add up to 1.")
 def the_mask_comes_before_softmax(answer, rng):
     q, k, v = head(rng, 5, 8, 4)
-    return answer.attention(q, k, v, some_mask(rng, 5, 8), 0.4)
+    return answer.attention(q, k, v, some_mask(rng, 5, 8), 1.0)
 
 @probe("attention", hint="Scores may be in the thousands: softmax must subtract each row's maximum.")
 def scores_in_the_thousands(answer, rng):
@@ -145,12 +145,13 @@ def the_first_row_sees_itself_only(answer, rng):
 @probe("grouped_attention", points=2,
        hint="With a past, row i stands at position n_past + i: a single new token sees every key, not only key 0.")
 def one_new_token_sees_all_the_past(answer, rng):
-    return answer.grouped_attention(*heads(rng, 1, 8, 2, 2, 5), 7)
+    q, k, v = heads(rng, 1, 8, 2, 2, 5)
+    return answer.grouped_attention(q, 0 * k, v, 7)
 
 @probe("grouped_attention", points=2,
        hint="Scale by 1/√D, with D the size of one head, q.shape[-1]; not by the width of the model, Hq · D.")
 def scale_is_that_of_one_head(answer, rng):
-    return answer.grouped_attention(*heads(rng, 1, 5, 8, 8, 16), 4)
+    return answer.grouped_attention(*heads(rng, 5, 5, 8, 8, 16), 0)[-1]
 
 @probe("grouped_attention", hint="Every head and every row at once: result [n, Hq, D], heads in their order.")
 def all_of_it_together(answer, rng):
@@ -201,18 +202,19 @@ def the_largest_score_comes_first(answer, rng):
 
 @probe("online_attention", hint="block need not divide T: the last block is shorter, and its keys count like any others.")
 def the_last_block_is_shorter(answer, rng):
-    return [answer.online_attention(*head(rng, 2, T, 3), block) for T, block in ((11, 4), (5, 3), (3, 8))]
+    drawn = [(*head(rng, 2, T, 3), block) for T, block in ((11, 4), (5, 3), (3, 8))]
+    return [answer.online_attention(q, 0 * k, v, block) for q, k, v, block in drawn]
 
 @probe("online_attention", hint="Take exp of score minus maximum, never of a score alone: it overflows.")
 def scores_far_beyond_exp(answer, rng):
-    return answer.online_attention(*head(rng, 3, 10, 4, spread=500), 3)
+    return answer.online_attention(*head(rng, 1, 9, 4, spread=500), 3)
 
 @probe("online_attention", points=2,
        hint="What you keep must not grow with T: no list and no matrix of scores; forget a block before the next.")
 def nothing_that_grows_with_the_text(answer, rng):
     q, k, v = head(rng, 3, 120, 2)
     with Kept(q) as kept:
-        return [answer.online_attention(q, k, v, 4), kept.most < 120]
+        return [answer.online_attention(q, 0 * k, v, 4), kept.compared_with(len(k))]
 
 @probe("online_attention", hidden=True, hint="Every query has its own maximum and sum: one for all lets the others vanish.")
 def each_query_has_its_own_maximum(answer, rng):

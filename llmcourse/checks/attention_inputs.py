@@ -106,6 +106,10 @@ class Kept(TorchFunctionMode):
             self.most = max(self.most, self.now)
         return result
 
+    def compared_with(self, limit: int) -> str:
+        """In words, the same for all that stayed below the limit."""
+        return f"fewer than {limit} numbers kept at once" if self.most < limit else f"{self.most} numbers kept at once"
+
     def _follow(self, tensor: Tensor) -> None:
         """Count what is stored where this tensor lies until it and all others that lie there are gone."""
         place, size = _place(tensor), tensor.untyped_storage().nbytes() // tensor.element_size()
