@@ -78,6 +78,16 @@ def test_several_requests_at_once_are_the_references(model):
     assert [one.output_ids for one in ours] == [one.output_ids for one in theirs]
 
 
+def test_a_sliding_window_in_pieces_is_the_references(model):
+    """Each piece of the prompt is longer than one token, so that every row of it has a window of its own."""
+    mine, prompt = load_mine(ROOT / "solutions"), "The train from the coast was late again, and nobody on the platform seemed to mind."
+    ours, theirs = (Engine(model, cache="window:6+2", max_step_tokens=5, **parts).generate(prompt, PARAMS)
+                    for parts in ({"parts": mine.parts}, {}))
+    assert ours.output_ids == theirs.output_ids != Engine(model).generate(prompt, PARAMS).output_ids
+    steps = len(theirs.prompt_ids) // 5 + 1 + PARAMS.max_tokens
+    assert next(use for use in mine.uses() if use.stage == "attention").calls > 30 * steps
+
+
 @pytest.mark.parametrize("sizes", [[(1, 0)], [(4, 0)], [(1, 9)], [(3, 5)], [(2, 3), (1, 7), (5, 0)]],
                          ids=["first", "prompt", "decode", "piece", "several"])
 def test_any_step_is_the_references(sizes):
