@@ -110,14 +110,16 @@ for D in (4, 16, 64, 256):
 # does to our model's D and d.
 
 # %%
-divisors = {"not divided": 1.0, "by √D = 8": math.sqrt(config.head_dim), "by √d = 24": math.sqrt(config.width)}
+by_head, by_width = math.sqrt(config.head_dim), math.sqrt(config.width)
+divisors = {"not divided": 1.0, f"√D = {by_head:.0f}, head": by_head, f"√d = {by_width:.0f}, width": by_width}
 drawn_q, drawn_k = torch.randn(2, 50_000, config.head_dim, generator=generator)
 random_products = (drawn_q * drawn_k).sum(-1)
 plots.score_spread({label: random_products / by for label, by in divisors.items()})
 
 # %% [markdown]
 # Undivided, a few scores stand so far out that softmax gives them everything. Divided by √d, all scores are alike, and
-# softmax hands out nearly equal weights: every token listens to everybody.
+# softmax hands out nearly equal weights: every token listens to everybody. (Mind the letters: D is one head, d is the
+# whole width.)
 #
 # Those were random numbers. What about the real queries and keys? `watch_attention` runs the model over a text and
 # keeps what its attention sees. Entropy tells how many tokens a row of weights is spread over: 0 bits is one token, 1
@@ -155,14 +157,14 @@ def perplexity(divisor):
     return math.exp(-logprobs[range(n - 1), page[1:]].mean())
 
 
-print(f"perplexity with √D: {perplexity(divisors['by √D = 8']):.1f}")
+print(f"perplexity with √D: {perplexity(by_head):.1f}")
 predict("perplexity with √d", 25)
 
 # %%
 for label, by in divisors.items():
-    print(f"{label:12} perplexity {perplexity(by):6.1f}")
-measured("perplexity with √d", perplexity(divisors["by √d = 24"]))
-corrected = perplexity(divisors["by √D = 8"]) < perplexity(divisors["by √d = 24"])
+    print(f"{label:14} perplexity {perplexity(by):6.1f}")
+measured("perplexity with √d", perplexity(by_width))
+corrected = perplexity(by_head) < perplexity(by_width)
 print("C07, scores are divided by √hidden:", "holds with a correction: by √D, the head's size" if corrected else "holds")
 
 # %% [markdown]
@@ -222,7 +224,9 @@ print("what it returned is the value of key 0:", torch.equal(trap[0, 0], layer_v
 # MQA (multi-query), in between GQA (grouped-query). Ours is in the middle.
 
 # %%
-plots.shared_heads(config.n_heads, {"MHA: one for each": 9, "GQA, as in SmolLM2": config.n_kv_heads, "MQA: one for all": 1})
+plots.shared_heads(config.n_heads, {
+    "MHA: one for each": config.n_heads, "GQA, as in SmolLM2": config.n_kv_heads, "MQA: one for all": 1,
+})
 
 # %% [markdown]
 # Mind the order: neighbours share. Query heads 0, 1, 2 read key/value head 0. To multiply without a loop, each
@@ -240,7 +244,8 @@ for name, n_kv in {"MHA": config.n_heads, "GQA": config.n_kv_heads, "MQA": 1}.it
           f"{learned / 1e6:4.1f} M parameters for keys and values")
 
 # %% [markdown]
-# A third of the memory, at every token, for ever. Lesson 08 asks what it costs in quality.
+# Our model keeps a third of what it would keep with MHA, for every token, as long as the text lives. Lesson 08 asks
+# what sharing costs in quality.
 
 # %% [markdown]
 # ## All heads of a real model
