@@ -5,12 +5,13 @@ One module a lesson, each with its `STAGES`.
 
 from __future__ import annotations
 
-from . import attention, tokenizer
+from . import attention, sampling, tokenizer
 from .stage import Stage, Use
 
 LEARNER_STAGES: tuple[Stage, ...] = (  # in the order in which a token meets them
     *tokenizer.STAGES,
     *attention.STAGES,
+    *sampling.STAGES,
 )
 
 __all__ = ["LEARNER_STAGES", "Stage", "Use"]

@@ -12,6 +12,7 @@ _FIGURES = {  # by module
     "attention": ("all_heads", "attention_map", "entropies", "head_scores", "score_memory", "score_spread", "shared_heads"),
     "one_prompt": ("candidates", "next_token", "vectors", "waits"),
     "tokenizer": ("bytes_per_token", "languages", "merges", "reading_time", "token_lengths"),
+    "sampling": ("entropy", "kept_and_cut", "repeats", "stripe", "temperatures", "two_bars"),
 }
 _EXPORTS = {figure: module for module, figures in _FIGURES.items() for figure in figures}
 __all__ = list(_EXPORTS)
