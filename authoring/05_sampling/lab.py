@@ -5,10 +5,14 @@
 # | letter or word | meaning |
 # |---|---|
 # | V | vocabulary: how many different tokens there are |
-# | logit | the model's score for one token; softmax makes probabilities of all V of them |
-# | −∞ | a logit that means: never; its probability is 0 |
+# | T | tokens so far: the prompt, and what was generated |
+# | logit | the model's score for one token; −∞ means never: its probability is 0 |
+# | repetition penalty | makes tokens that occurred less likely |
+# | temperature | what logits are divided by before softmax |
+# | top-k, top-p | keep the k likeliest; keep the likeliest until they add up to p |
+# | min-p | keep tokens with that share of the likeliest token's probability |
+# | greedy | always the likeliest token |
 # | u | a uniform number, 0 ≤ u < 1: the luck of one draw |
-# | penalty, temperature, k, p, min-p | the five knobs, in the order in which they act |
 #
 # All functions take one row of logits, a tensor [V], and leave it as it was: the row belongs to the caller.
 
@@ -237,8 +241,9 @@ check("05.sample", sample=sample)
 # how often each token came with how often it should have come; *chi-square* adds up the squared surprises.
 #
 # Luck may look unfair, too. So the test needs a bound, and a bound has a price: how often does it call a fair sampler
-# unfair? Ours is set for once in a million. The cell computes the bound from that, and then both sides: your
-# sampler at its own temperature, and against the expectation of another one, which must fail.
+# unfair? Ours is set for once in a million; since the law behind it holds for very many draws, and the check makes a few
+# hundred, the true rate of the check is a few in a million (the course's tests count it). The cell computes the bound,
+# and then both sides: your sampler at its own temperature, and against the expectation of another one, which must fail.
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -247,7 +252,7 @@ generator = torch.Generator().manual_seed(5)
 luck = torch.rand(2000, generator=generator, dtype=torch.float64).tolist()
 bound = chi_square_bound(len(scores) - 1)
 with your_code():
-    print(f"a fair sampler exceeds {bound:.1f} once in {1 / FALSE_FAILURES:,.0f} tests")
+    print(f"a fair sampler exceeds {bound:.1f} about once in {1 / FALSE_FAILURES:,.0f} tests")
     drawn = [sample(scores, SamplingParams(temperature=0.8), one, []) for one in luck]
     for temperature in (0.8, 1.0):
         statistic = chi_square(drawn, (scores / temperature).softmax(-1))

@@ -46,7 +46,7 @@ edited("repetition_penalty", "punishes_the_others", old="penalised = logits.clon
 
 # ---- apply_temperature ----
 
-edited("apply_temperature", "multiplies", old="/ temperature", new="* temperature",
+edited("apply_temperature", "multiplies", old="logits.max()) / temperature", new="logits.max()) * temperature",
        says="at 0.5 all differences double", why="It multiplies by the temperature; divide.")
 
 
@@ -70,7 +70,7 @@ def divides_in_place(logits, temperature):
     return logits
 
 
-@wrong("apply_temperature", says="Take the largest logit away")
+@wrong("apply_temperature", says="not the largest absolute value")
 def by_the_largest_size(logits, temperature):
     """It takes away the largest absolute value, which is not the largest logit where all are negative."""
     finite = logits[logits > -math.inf]

@@ -293,10 +293,10 @@ def sampling_leaves_the_callers_logits(answer, rng):
     return [answer.sample(logits, params, rng.uniform(), [3, 5]), logits]
 
 @probe("sample", points=2,
-       hint="Over many draws each token must come as often as its probability says (chi-square; a fair sampler fails this "
-            "once in a million).")
+       hint="Over many draws each token must come as often as its probability says (chi-square; of a million fair "
+            "samplers a few fail this).")
 def draws_follow_the_distribution(answer, rng):
-    logits = rng.normal(6)
+    logits = rng.uniform(6, low=-1, high=1)
     return fits(drawn(answer, logits, SamplingParams(temperature=1.4), DRAWS, rng), (logits / 1.4).softmax(-1))
 
 @probe("sample", hidden=True, points=2,

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import torch
 
-FALSE_FAILURES = 1e-6  # how often the distribution test calls a fair sampler unfair
+FALSE_FAILURES = 1e-6  # how often the distribution test calls a fair sampler unfair, for very many draws
 
 HINTS = {
     "repetition_penalty": (
@@ -91,6 +91,6 @@ def chi_square_bound(degrees: int, rate: float = FALSE_FAILURES) -> float:
 
 
 def fits(drawn: Sequence[int], expected: torch.Tensor) -> dict:
-    """Whether draws look like this distribution, as plain data; false once in a million for a fair sampler."""
+    """Whether draws look like this distribution, as plain data; false a few times in a million for a fair sampler."""
     bound = chi_square_bound(int((expected > 0).sum()) - 1)
     return {"draws": len(drawn), "follows the distribution": chi_square(drawn, expected) < bound}

@@ -94,7 +94,8 @@ def repeats(shares: Mapping[str, Sequence[float]]) -> Picture:
     width = 0.8 / len(shares)
     for i, (name, each) in enumerate(shares.items()):
         places = [n + (i - (len(shares) - 1) / 2) * width for n in range(1, len(each) + 1)]
-        axes.bar(places, [100 * share for share in each], width, label=name, edgecolor="white", **looks[i % len(looks)])
+        bars = axes.bar(places, [100 * share for share in each], width, label=name, edgecolor="white", **looks[i % len(looks)])
+        axes.bar_label(bars, fmt="%.0f", size=8, padding=1)
     axes.set_xticks(range(1, max(map(len, shares.values())) + 1))
     axes.set_ylim(0, 100)
     axes.grid(axis="x", visible=False)
@@ -135,7 +136,7 @@ def two_bars(distributions: Mapping[str, Float[Tensor, "V"]], top_p: float, min_
         axes.axvline(by_top_p, color=COLOURS["prefill"], linestyle="--", label=f"top-p {top_p:g}: {by_top_p:,} left")
         axes.axvline(by_min_p, color=COLOURS["chosen"], label=f"min-p {min_p:g}: {by_min_p:,} left")
         axes.set(title=title, xlabel="rank of the token (logarithmic)", ylim=(1e-7, 1.5))
-        axes.legend(loc="lower left")
+        axes.legend(loc="upper right", frameon=True, facecolor="white", edgecolor="none", framealpha=1)
         words.append(f"{title}: the likeliest has {falling[0]:.1%}, top-p {top_p:g} leaves {by_top_p:,} tokens, "
                      f"min-p {min_p:g} leaves {by_min_p:,}")
     panels[0].set_ylabel("probability (logarithmic)")
