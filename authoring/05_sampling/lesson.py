@@ -280,7 +280,7 @@ def knobs(prompt, temperature, top_k, top_p, min_p):
     return plots.kept_and_cut(tokenizer, row.softmax(-1), left.softmax(-1), f"{prompt} …")
 
 
-explore(knobs, prompt=[OPEN, CLEAR], temperature=(0.1, 2.0, 1.0), top_k=(0, 50), top_p=(0.0, 1.0, 0.9), min_p=(0.0, 1.0, 0.05))
+explore(knobs, prompt=[OPEN, CLEAR], temperature=(0.1, 2.1, 1.0), top_k=(0, 50), top_p=(0.0, 1.0, 0.9), min_p=(0.0, 1.0, 0.05))
 
 # %% [markdown]
 # ## The repetition penalty, and its trap

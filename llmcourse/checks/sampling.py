@@ -9,7 +9,6 @@ import torch
 from llmcourse.checks import exercise, probe, raises
 from llmcourse.engine.sampling import SamplingParams
 from llmcourse.errors import NonFiniteLogits
-from llmcourse.ops import sampling as engine
 
 from .sampling_inputs import HINTS, fits, logits_of, shared_places
 
@@ -300,11 +299,12 @@ def draws_follow_the_distribution(answer, rng):
     return fits(drawn(answer, logits, SamplingParams(temperature=1.4), DRAWS, rng), (logits / 1.4).softmax(-1))
 
 @probe("sample", hidden=True, points=2,
-       hint="After all filters, too, each token must come as often as its share of what is left (chi-square).")
+       hint="After a filter, too, each token must come as often as its share of what is left (chi-square).")
 def filtered_draws_follow_the_distribution(answer, rng):
-    logits, params = rng.normal(40), SamplingParams(temperature=0.8, top_k=12, top_p=0.9, min_p=0.15)
-    kept = engine.top_p_filter(engine.top_k_filter(engine.apply_temperature(logits, 0.8), 12), 0.9)
-    return fits(drawn(answer, logits, params, DRAWS, rng), engine.min_p_filter(kept, 0.15).softmax(-1))
+    logits = torch.linspace(-1, 1, 30)[rng.shuffled(range(30))]
+    best = (logits / 0.7).softmax(-1).topk(8)
+    expected = torch.zeros(30).index_copy(0, best.indices, best.values / best.values.sum())
+    return fits(drawn(answer, logits, SamplingParams(temperature=0.7, top_k=8), DRAWS, rng), expected)
 
 @probe("sample", hidden=True, hint="The penalty acts on the model's own logits, before the temperature changes their signs.")
 def the_penalty_before_the_temperature(answer, rng):
