@@ -201,9 +201,10 @@ change = (other.logits - seen.logits).abs().amax(-1)
 print(f"largest change before the last token: {change[:-1].max():.1e}, at the last token: {change[-1]:.1f}")
 
 # %% [markdown]
-# Nothing (on some machines a last digit, from rounding). So the keys and values of old tokens can be kept, and when a new token comes, only its own query is
-# computed: one query, T keys. Then the single row of the mask belongs to the *last* position, and sees everything.
-# Here is a trap that has caught many: PyTorch's own attention counts its mask from key 0.
+# Nothing (on some machines a last digit, from rounding). So the keys and values of old tokens can be kept, and when a
+# new token comes, only its own query is computed: one query, T keys. Then the single row of the mask belongs to the
+# *last* position, and sees everything. Here is a trap that has caught many: PyTorch's own attention counts its mask
+# from key 0.
 
 # %%
 layer_q, layer_k, layer_v = (each[5, :, 0][None] for each in (seen.q, seen.k, seen.v))

@@ -59,7 +59,8 @@ edited("causal_mask", "sees_one_too_many", old="<= positions[:, None]", new="<= 
 edited("causal_mask", "true_means_hidden", old="torch.arange(n_key) <= positions", new="torch.arange(n_key) > positions",
        says="True means that query i may see", why="It says True where a key is hidden; here True means visible.")
 
-edited("causal_mask", "looks_into_the_future", old="torch.arange(n_key) <= positions", new="torch.arange(n_key) >= positions",
+edited("causal_mask", "looks_into_the_future",
+       old="torch.arange(n_key) <= positions", new="torch.arange(n_key) >= positions",
        says="what came before", why="Its queries see what comes after them, and nothing before.")
 
 edited("causal_mask", "accepts_too_many_queries", old="    if n_query > n_key:\n", new="    if False:\n",
@@ -197,10 +198,10 @@ def _grouped(q, k, v, n_past, repeat=lambda x, group: x.repeat_interleave(group,
 # ---- online_attention ----
 
 edited("online_attention", "does_not_shrink_the_mix", old="mix = mix * shrink + powers", new="mix = mix + powers",
-       says="shrink the sum and the mix", why="When the maximum rises it shrinks the sum, but not the mix of values.")
+       says="shrink sum and mix", why="When the maximum rises it shrinks the sum, but not the mix of values.")
 
 edited("online_attention", "does_not_shrink_the_sum", old="total = total * shrink + powers", new="total = total + powers",
-       says="shrink the sum and the mix", why="When the maximum rises it shrinks the mix of values, but not the sum.")
+       says="shrink sum and mix", why="When the maximum rises it shrinks the mix of values, but not the sum.")
 
 edited("online_attention", "shrinks_the_wrong_way", old="torch.exp(top - new_top)", new="torch.exp(new_top - top)",
        says="exp(old max - new max)", why="It takes exp(new max - old max), which makes what it has larger.")
@@ -214,7 +215,8 @@ edited("online_attention", "last_blocks_maximum", old="torch.maximum(top, scores
        "one exp overflows.")
 
 edited("online_attention", "starts_at_zero", old="-math.inf", new="0.0",
-       says="starts at -inf, not at 0", why="Its maximum starts at 0; where all scores are far below, all their powers are 0.")
+       says="starts at -inf, not at 0",
+       why="Its maximum starts at 0; where all scores are far below, all their powers are 0.")
 
 edited("online_attention", "drops_the_rest", old="range(0, len(k), block)", new="range(0, len(k) - len(k) % block, block)",
        says="the last block is shorter", why="It drops the keys of the last block when that is shorter.")
@@ -262,7 +264,7 @@ def one_query_at_a_time(q, k, v, block):
     return torch.stack(rows)
 
 
-@wrong("online_attention", says="shrink the sum and the mix")
+@wrong("online_attention", says="shrink sum and mix")
 def mean_of_the_blocks(q, k, v, block):
     """It does attention in each block and takes the mean; blocks with large scores must count for more."""
     starts = range(0, len(k), block)

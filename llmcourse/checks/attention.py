@@ -8,7 +8,7 @@ import torch
 
 from llmcourse.checks import exercise, probe, raises
 
-from .attention_inputs import ATTENTION, HINTS, OUT_OF_SIGHT, SOFTMAX, Kept, head, heads, some_mask
+from .attention_inputs import ATTENTION, HINTS, OUT_OF_SIGHT, SOFTMAX, Kept, head, heads, some_mask, whole
 
 exercise("softmax", hints=HINTS["softmax"], forbids=SOFTMAX)
 exercise("causal_mask", hints=HINTS["causal_mask"], forbids=ATTENTION)
@@ -103,8 +103,8 @@ def the_mask_comes_before_softmax(answer, rng):
 
 @probe("attention", hint="Scores may be in the thousands: softmax must subtract each row's maximum.")
 def scores_in_the_thousands(answer, rng):
-    q, k, v = head(rng, 3, 6, 4, spread=2000)
-    return answer.attention(q, k, v, some_mask(rng, 3, 6), 0.9)
+    q, k, v = whole(rng, 900, 3, 4), whole(rng, 5, 6, 4), rng.normal(6, 4)
+    return answer.attention(q, k, v, some_mask(rng, 3, 6), 0.5)
 
 @probe("attention", hidden=True, points=2,
        hint="A hidden key has no influence, however large its score: take it out before softmax, not after.")
@@ -170,9 +170,9 @@ def one_head_of_keys_or_one_for_each(answer, rng):
 
 @probe("grouped_attention", hidden=True, hint="Scores may be in the thousands: use a softmax that subtracts the maximum.")
 def scores_that_overflow(answer, rng):
-    return answer.grouped_attention(*heads(rng, 3, 7, 4, 2, 5, spread=3000), 4)
+    return answer.grouped_attention(whole(rng, 900, 3, 6, 4), whole(rng, 5, 7, 2, 4), rng.normal(7, 2, 4), 4)
 
-@probe("grouped_attention", hidden=True, hint="q, k and v belong to the caller, k and v to the cache: leave them as they were.")
+@probe("grouped_attention", hidden=True, hint="q belongs to the caller, k and v to the cache: leave them as they were.")
 def the_cache_stays_as_it_was(answer, rng):
     q, k, v = heads(rng, 2, 5, 4, 2, 3)
     return [answer.grouped_attention(q, k, v, 3), q, k, v]
@@ -189,7 +189,7 @@ def a_single_block(answer, rng):
     return answer.online_attention(*head(rng, 3, 6, 5), 6)
 
 @probe("online_attention", points=2,
-       hint="A block with a larger score makes what you have too large: shrink the sum and the mix by exp(old max - new max).")
+       hint="A block with a larger score makes what you have too large: shrink sum and mix by exp(old max - new max).")
 def later_blocks_have_larger_scores(answer, rng):
     q, k, v = rng.uniform(2, 4, low=1.0, high=2.0), rng.normal(9, 4) / 4, rng.normal(9, 4)
     return answer.online_attention(q, k + torch.linspace(-1, 1, 9)[:, None], v, 3)
@@ -207,7 +207,7 @@ def the_last_block_is_shorter(answer, rng):
 
 @probe("online_attention", hint="Take exp of score minus maximum, never of a score alone: it overflows.")
 def scores_far_beyond_exp(answer, rng):
-    return answer.online_attention(*head(rng, 1, 9, 4, spread=500), 3)
+    return answer.online_attention(whole(rng, 900, 1, 4), whole(rng, 5, 9, 4), rng.normal(9, 4), 3)
 
 @probe("online_attention", points=2,
        hint="What you keep must not grow with T: no list and no matrix of scores; forget a block before the next.")
@@ -218,13 +218,13 @@ def nothing_that_grows_with_the_text(answer, rng):
 
 @probe("online_attention", hidden=True, hint="Every query has its own maximum and sum: one for all lets the others vanish.")
 def each_query_has_its_own_maximum(answer, rng):
-    q, k, v = head(rng, 3, 7, 4)
-    return answer.online_attention(q * torch.tensor(rng.shuffled([1.0, 60.0, 900.0]))[:, None], k.abs(), v, 2)
+    q, k = torch.tensor(rng.shuffled([1.0, 60.0, 900.0]))[:, None] * whole(rng, 3, 3, 4).abs(), whole(rng, 5, 7, 4).abs()
+    return answer.online_attention(q, k, rng.normal(7, 4), 2)
 
 @probe("online_attention", hidden=True,
        hint="All scores may be far below zero: the maximum starts at -inf, not at 0, and the sum is never 0.")
 def all_scores_are_very_negative(answer, rng):
-    return answer.online_attention(rng.uniform(2, 5, low=90, high=99), rng.normal(8, 5) / 90 - 4, rng.normal(8, 5), 3)
+    return answer.online_attention(95 + whole(rng, 4, 2, 4), whole(rng, 32, 8, 4) / 256 - 4, rng.normal(8, 4), 3)
 
 @probe("online_attention", hidden=True, points=2, hint="Any block size gives the same result: 1, some, all, or more than T.")
 def any_block_size(answer, rng):

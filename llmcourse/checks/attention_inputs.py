@@ -63,14 +63,23 @@ SOFTMAX = (*_SOFTMAX, "torch.nn.Softmax", "torch.nn.LogSoftmax", *ATTENTION)
 OUT_OF_SIGHT = ("torch.Tensor.numpy", "torch.Tensor.__array__", "torch.Tensor.tolist")  # where `Kept` cannot look
 
 
-def heads(rng, n: int, T: int, n_heads: int, n_kv_heads: int, size: int, spread: float = 1.0):
-    """q [n, Hq, D], k and v [T, Hkv, D], drawn; scores are `spread` times as large as those of normal numbers."""
-    return spread * rng.normal(n, n_heads, size), rng.normal(T, n_kv_heads, size), rng.normal(T, n_kv_heads, size)
+def heads(rng, n: int, T: int, n_heads: int, n_kv_heads: int, size: int):
+    """q [n, Hq, D], k and v [T, Hkv, D], drawn from a standard normal distribution."""
+    return rng.normal(n, n_heads, size), rng.normal(T, n_kv_heads, size), rng.normal(T, n_kv_heads, size)
 
 
 def head(rng, n: int, T: int, size: int, spread: float = 1.0):
-    """q [n, D], k and v [T, D] of a single head."""
+    """q [n, D], k and v [T, D] of a single head; scores are `spread` times as large as those of normal numbers."""
     return spread * rng.normal(n, size), rng.normal(T, size), rng.normal(T, size)
+
+
+def whole(rng, most: int, *shape: int) -> Tensor:
+    """Whole numbers in [-most, most], as floats: their products and sums are exact, in whatever order an answer takes them.
+
+    Large scores are made from these, with a head size of 4, whose root is exact too: a score of 800 with a rounding
+    error of its own would change a weight by more than the tolerance.
+    """
+    return rng.integers(-most, most + 1, *shape).float()
 
 
 def some_mask(rng, n: int, T: int) -> Tensor:

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from torch.nn.attention.bias import causal_lower_right
 from transformers.models.llama import modeling_llama
 
-from llmcourse import given
+from llmcourse import checks, given
 from llmcourse.checks.attention_inputs import Kept
 from llmcourse.checks.rng import Rng
 from llmcourse.ops import reference
 from llmcourse.workbook.attention_maps import watch_attention
+from llmcourse.workbook.examine import examine
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 sizes = st.tuples(*[st.integers(1, 6)] * 4, st.integers(0, 9))  # n, key/value heads, heads that share one, D, past
@@ -135,3 +136,90 @@ def test_copies_of_the_keys_do_not_count():
             (q[:, None] * k[None, start : start + 4]).sum(-1)
     assert kept.most < 100
 
+
+
+def online_by_broadcasting(q, k, v, block):
+    """Written the long way: keys padded and cut beforehand, products by broadcasting, states in new tensors."""
+    T = len(k)
+    k, v = (F.pad(x, (0, 0, 0, -T % block)) for x in (k, v))
+    top, total, mix = torch.full((len(q),), -math.inf), torch.zeros(len(q)), torch.zeros_like(q)
+    for i, (keys, values) in enumerate(zip(k.split(block), v.split(block))):
+        scores = (q[:, None, :] * keys[None]).sum(-1) * q.shape[-1] ** -0.5
+        scores[:, max(T - i * block, 0) :] = -math.inf
+        new = torch.stack([top, scores.max(dim=-1).values]).max(dim=0).values
+        old, powers = (top - new).exp(), (scores - new.unsqueeze(-1)).exp()
+        total = old * total + powers.sum(dim=-1)
+        mix = old.unsqueeze(-1) * mix + torch.einsum("nt,td->nd", powers, values)
+        top = new
+    return mix / total.unsqueeze(-1)
+
+
+def online_query_by_query(q, k, v, block):
+    """A loop over queries around the loop over blocks, with states that are changed in place."""
+    out = torch.empty_like(q)
+    for i in range(q.shape[0]):
+        top, total, mix = q.new_tensor(-math.inf), q.new_tensor(0.0), torch.zeros(v.shape[1])
+        for start in range(0, k.shape[0], block):
+            scores = torch.mv(k[start : start + block], q[i]) / math.sqrt(q.shape[1])
+            new = max(top, scores.max())
+            powers = torch.exp(scores - new)
+            mix *= torch.exp(top - new)
+            mix += powers @ v[start : start + block]
+            total = total * torch.exp(top - new) + powers.sum()
+            top = new
+        out[i] = mix / total
+    return out
+
+
+def grouped_at_once(q, k, v, n_past):
+    """All heads in one einsum, with PyTorch's own softmax, which this exercise allows."""
+    n, heads, size = q.shape
+    k, v = (x.repeat_interleave(heads // x.shape[1], dim=1) for x in (k, v))
+    scores = torch.einsum("nhd,thd->nht", q, k) * size**-0.5
+    later = torch.ones(n, n_past + n, dtype=torch.bool).triu(n_past + 1)
+    return torch.einsum("nht,thd->nhd", torch.softmax(scores.masked_fill(later[:, None], -math.inf), dim=-1), v)
+
+
+def softmax_by_replacing_nan(x):
+    """NaN is made, and then replaced."""
+    powers = (x - x.max(dim=-1, keepdim=True).values).exp()
+    return torch.nan_to_num(powers / powers.sum(-1, keepdim=True), nan=0.0)
+
+
+@pytest.mark.parametrize("exercise, written", [
+    ("online_attention", online_by_broadcasting), ("online_attention", online_query_by_query),
+    ("grouped_attention", grouped_at_once), ("softmax", softmax_by_replacing_nan),
+], ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_other_right_answers_get_full_marks(lab, exercise, written, seed):
+    lesson = checks.lesson("03")
+    got = examine(lesson, exercise, lab.replaced(exercise, written), lab, seed=seed, hidden=True,
+                  forbids=given.forbidden(lesson, exercise))
+    assert [verdict.as_json() for verdict in got.verdicts if not verdict.ok] == []
+
+
+@pytest.mark.parametrize("forbidden", [
+    "torch.softmax(x, -1)", "x.softmax(-1)", "F.softmax(x, -1)", "torch.nn.Softmax(-1)(x)", "torch.special.softmax(x, -1)",
+    "(x - x.logsumexp(-1, True)).exp()",
+])
+def test_softmax_may_not_be_bought(lab, forbidden):
+    assert reasons(lab, "softmax", f"(x): return {forbidden}") == {"forbidden"}
+
+
+@pytest.mark.parametrize("exercise, call", [
+    ("attention", "(q, k, v, mask, scale): return F.scaled_dot_product_attention(q[None], k[None], v[None], mask)[0]"),
+    ("online_attention", "(q, k, v, block): return F.scaled_dot_product_attention(q[None], k[None], v[None])[0]"),
+    ("online_attention", "(q, k, v, block): return torch.from_numpy(v.numpy())"),
+    ("grouped_attention", "(q, k, v, n_past): return reference.grouped_attention(q, k, v, q.shape[-1] ** -0.5)"),
+])
+def test_attention_may_not_be_bought(lab, exercise, call):
+    assert reasons(lab, exercise, call) == {"forbidden"}
+
+
+def reasons(lab, exercise, source):
+    """What an answer with this source is told by the visible probes."""
+    namespace = {"torch": torch, "F": F, "reference": reference}
+    exec(f"def {exercise}{source}", namespace)
+    lesson, answer = checks.lesson("03"), lab.replaced(exercise, namespace[exercise])
+    got = examine(lesson, exercise, answer, lab, forbids=given.forbidden(lesson, exercise))
+    return {verdict.reason for verdict in got.verdicts}

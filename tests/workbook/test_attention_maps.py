@@ -1,4 +1,4 @@
-"""`watch_attention` records what the engine's own attention sees. Oracles: transformers' attentions, the plain forward pass."""
+"""`watch_attention` records what the engine's attention sees. Oracles: transformers' attentions, the plain forward pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The learner's attention in the engine: it really runs, on one request and several, with caches that keep all or a window."""
+"""The learner's attention in the engine: it really runs, on one request and several, over caches of every kind."""
 
 from __future__ import annotations
 
@@ -44,6 +44,11 @@ def step(*sizes):
     return torch.randn(batch.n_tokens, N_HEADS, SIZE, generator=draw, dtype=torch.float64), kv, batch
 
 
+def same(*arguments):
+    """The learner's `attend` and the reference's agree within 1e-12 (float64)."""
+    torch.testing.assert_close(attend()(*arguments), REFERENCE.attend(*arguments), rtol=0, atol=1e-12)
+
+
 @pytest.fixture(scope="module")
 def reference(model):
     return Engine(model).generate(PROMPT, PARAMS)
@@ -67,7 +72,8 @@ def test_the_engine_really_runs_the_learners_function(model, reference, tmp_path
 def test_an_exception_names_the_stage_and_the_line(model, tmp_path):
     mine = load_mine(changed(tmp_path, "    group = n_heads // k.shape[1]",
                              "    group = n_heads // k.shape[1]\n    assert head_size < 64, 'too large for me'"))
-    with pytest.raises(StageFailed, match=r"your attention \(03\.grouped_attention\) raised AssertionError at line \d+.*too large"):
+    said = r"your attention \(03\.grouped_attention\) raised AssertionError at line \d+.*too large"
+    with pytest.raises(StageFailed, match=said):
         Engine(model, parts=mine.parts).generate(PROMPT, PARAMS)
 
 
@@ -80,7 +86,8 @@ def test_several_requests_at_once_are_the_references(model):
 
 def test_a_sliding_window_in_pieces_is_the_references(model):
     """Each piece of the prompt is longer than one token, so that every row of it has a window of its own."""
-    mine, prompt = load_mine(ROOT / "solutions"), "The train from the coast was late again, and nobody on the platform seemed to mind."
+    mine = load_mine(ROOT / "solutions")
+    prompt = "The train from the coast was late again, and nobody on the platform seemed to mind."
     ours, theirs = (Engine(model, cache="window:6+2", max_step_tokens=5, **parts).generate(prompt, PARAMS)
                     for parts in ({"parts": mine.parts}, {}))
     assert ours.output_ids == theirs.output_ids != Engine(model).generate(prompt, PARAMS).output_ids
@@ -92,12 +99,12 @@ def test_a_sliding_window_in_pieces_is_the_references(model):
                          ids=["first", "prompt", "decode", "piece", "several"])
 def test_any_step_is_the_references(sizes):
     q, kv, batch = step(*sizes)
-    torch.testing.assert_close(attend()(q, kv, batch, SIZE**-0.5), REFERENCE.attend(q, kv, batch, SIZE**-0.5), rtol=0, atol=1e-12)
+    same(q, kv, batch, SIZE**-0.5)
 
 
 def test_another_scale_than_the_learners_own_is_put_into_the_queries():
     q, kv, batch = step((3, 5))
-    torch.testing.assert_close(attend()(q, kv, batch, 0.3), REFERENCE.attend(q, kv, batch, 0.3), rtol=0, atol=1e-12)
+    same(q, kv, batch, 0.3)
 
 
 def test_a_cache_that_says_which_keys_each_row_sees_is_obeyed():
@@ -106,13 +113,13 @@ def test_a_cache_that_says_which_keys_each_row_sees_is_obeyed():
     position, key = torch.arange(6, 10)[:, None], torch.arange(10)
     visible = (key <= position) & ((key > position - 3) | (key == 0))
     kv = [(k, v, visible), other]
-    torch.testing.assert_close(attend()(q, kv, batch, SIZE**-0.5), REFERENCE.attend(q, kv, batch, SIZE**-0.5), rtol=0, atol=1e-12)
+    same(q, kv, batch, SIZE**-0.5)
 
 
 def test_a_window_smaller_than_the_text_is_read_from_the_keys_not_from_the_batch():
     q, ((k, v),), batch = step((1, 9))
     kv = [(k[-4:], v[-4:])]
-    torch.testing.assert_close(attend()(q, kv, batch, SIZE**-0.5), REFERENCE.attend(q, kv, batch, SIZE**-0.5), rtol=0, atol=1e-12)
+    same(q, kv, batch, SIZE**-0.5)
 
 
 def test_only_attend_is_replaced():

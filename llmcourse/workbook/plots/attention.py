@@ -47,7 +47,8 @@ def all_heads(weights: Tensor) -> Picture:
     tiles = torch.full((n_heads, n + 1, n_layers, n + 1), torch.nan)
     tiles[:, :n, :, :n] = weights.permute(1, 2, 0, 3).float()
     step = n + 1
-    axes = panel(0.42 * n_layers + 0.8, 0.42 * n_heads + 0.9, f"All {n_layers * n_heads} heads at one sentence", "layer", "head")
+    title = f"All {n_layers * n_heads} heads at one sentence"
+    axes = panel(0.42 * n_layers + 0.8, 0.42 * n_heads + 0.9, title, x="layer", y="head")
     image = tiles.reshape(n_heads * step, n_layers * step).numpy()
     axes.imshow(image, cmap=SHADES, vmin=0, vmax=1, interpolation="nearest", aspect="equal")
     axes.set_facecolor("#E3E3E3")
@@ -57,9 +58,9 @@ def all_heads(weights: Tensor) -> Picture:
     axes.grid(False)
     first = weights[..., 1:, 0].mean((1, 2)).tolist()
     low, high = min(range(n_layers), key=first.__getitem__), max(range(n_layers), key=first.__getitem__)
-    return finish(axes, f"A wall of {n_layers} × {n_heads} small maps, each a triangle. A dark left edge means that the first "
-                        f"token is looked at: it gets {first[low]:.0%} of the weight in layer {low}, {first[high]:.0%} in "
-                        f"layer {high}.")
+    return finish(axes, f"A wall of {n_layers} × {n_heads} small maps, each a triangle. A dark left edge means that the "
+                        f"first token is looked at: it gets {first[low]:.0%} of the weight in layer {low}, "
+                        f"{first[high]:.0%} in layer {high}.")
 
 
 @styled
@@ -85,7 +86,8 @@ def head_scores(scores: Mapping[str, Tensor]) -> Picture:
 @styled
 def score_spread(scores: Mapping[str, Tensor]) -> Picture:
     """How far scores lie apart, one histogram for each way to scale them. scores: label → numbers, any shape."""
-    axes = panel(6.6, 3.3, "How far the scores of random queries and keys lie apart", x="score", y="density (per unit of score)")
+    title = "How far the scores of random queries and keys lie apart"
+    axes = panel(6.6, 3.3, title, x="score", y="density (per unit of score)")
     spreads = {label: float(each.std()) for label, each in scores.items()}
     for (label, each), (role, _, line) in zip(scores.items(), LINES):
         reach = REACH * spreads[label]
@@ -111,8 +113,8 @@ def entropies(by_scale: Mapping[str, Sequence[float]], most: float) -> Picture:
     axes.set_ylim(0, 1.3 * most)
     axes.legend(loc="upper right", ncols=3)
     words = ", ".join(f"{label} {sum(each) / n_layers:.2f}" for label, each in by_scale.items())
-    return finish(axes, f"Lines over {n_layers} layers, under a level of {most:.1f} bits, where all tokens get the same weight. "
-                        f"Mean entropy in bits: {words}.")
+    return finish(axes, f"Lines over {n_layers} layers, under a level of {most:.1f} bits, where all tokens get the same "
+                        f"weight. Mean entropy in bits: {words}.")
 
 
 @styled
@@ -130,7 +132,8 @@ def shared_heads(n_heads: int, kinds: Mapping[str, int]) -> Picture:
         axes.set(xlim=(-0.7, n_heads - 0.3), ylim=(-0.4, 1.4), title=label)
         axes.axis("off")
     words = "; ".join(f"{label}: {n_heads // n_kv} query heads read each of {n_kv}" for label, n_kv in kinds.items())
-    return Picture(figure, f"Query heads above, key/value heads below, lines between them. {words}. Heads that share are neighbours.")
+    return Picture(figure, f"Query heads above, key/value heads below, lines between them. {words}. "
+                           "Heads that share are neighbours.")
 
 
 def _disc(axes, x: float, y: float, text: str, tint: str) -> None:
@@ -141,7 +144,8 @@ def _disc(axes, x: float, y: float, text: str, tint: str) -> None:
 @styled
 def score_memory(lengths: Sequence[int], whole: Sequence[float], block: Sequence[float], block_size: int) -> Picture:
     """Bytes of one layer's scores against the length of the text: the whole matrix, and one block of it at a time."""
-    axes = panel(6.4, 3.4, "What one layer's scores need", x="tokens in the text (logarithmic)", y="memory (MB, logarithmic)")
+    axes = panel(6.4, 3.4, "What one layer's scores need",
+                 x="tokens in the text (logarithmic)", y="memory (MB, logarithmic)")
     for (label, each), (role, marker, line) in zip(
         {"the whole matrix": whole, f"a block of {block_size} keys at a time": block}.items(), (LINES[2], LINES[1])
     ):
@@ -149,5 +153,5 @@ def score_memory(lengths: Sequence[int], whole: Sequence[float], block: Sequence
     axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
     axes.minorticks_off()
     axes.legend(loc="upper left")
-    return finish(axes, f"Two rising lines, the whole matrix twice as steep. At {lengths[-1]:,} tokens the whole matrix needs "
-                        f"{whole[-1] / 1e6:,.0f} MB, a block of {block_size} keys {block[-1] / 1e6:,.1f} MB.")
+    return finish(axes, f"Two rising lines, the whole matrix twice as steep. At {lengths[-1]:,} tokens the whole matrix "
+                        f"needs {whole[-1] / 1e6:,.0f} MB, a block of {block_size} keys {block[-1] / 1e6:,.1f} MB.")
