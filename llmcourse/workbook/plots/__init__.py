@@ -10,6 +10,7 @@ import importlib
 
 _FIGURES = {  # by module
     "attention": ("all_heads", "attention_map", "entropies", "head_scores", "score_memory", "score_spread", "shared_heads"),
+    "embeddings_and_rope": ("cosines", "layouts", "neighbours", "rope_dial", "turned", "wavelengths"),
     "one_prompt": ("candidates", "next_token", "vectors", "waits"),
     "tokenizer": ("bytes_per_token", "languages", "merges", "reading_time", "token_lengths"),
     "sampling": ("entropy", "kept_and_cut", "repeats", "stripe", "temperatures", "two_bars"),
