@@ -1,4 +1,4 @@
-"""Lesson 03 in a live JupyterLab: the explorer's sliders and its text change the map."""
+"""Lesson 03 in a live JupyterLab: a slider of the explorer moved shows the map of another head."""
 
 from __future__ import annotations
 
