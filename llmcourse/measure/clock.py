@@ -121,7 +121,7 @@ def times(
 
     The device is waited for before and after each: an accelerator is handed its work and goes on computing.
     """
-    wait = _synchronise(device)
+    wait = synchronise(device)
     seconds = []
     for _ in range(warm_up + runs):
         wait()
@@ -139,7 +139,7 @@ def median_time(
     return median(times(work, device, runs, warm_up))
 
 
-def _synchronise(device: str | torch.device) -> Callable[[], None]:
+def synchronise(device: str | torch.device) -> Callable[[], None]:
     """What waits until the device has done all that it was given; nothing to do on a CPU."""
     import torch
 

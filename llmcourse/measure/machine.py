@@ -48,7 +48,8 @@ def peak_flops(dtype: str | torch.dtype = "float32", device: str | torch.device 
     """Floating point operations per second of `device` in matrix products of `dtype`: the ceiling of prefill.
 
     Method: a square product of n rows is 2n³ operations; n is doubled from 256 until the fastest of three takes 8 ms;
-    then passes for half a second, of which the fastest counts, as above. Float32 on CUDA follows torch's own setting for TF32 (off unless somebody turned it on).
+    then passes for half a second, of which the fastest counts, as above. Float32 on CUDA follows torch's own setting for
+    TF32 (off unless somebody turned it on).
     Raises DeviceUnavailable when the device or its products of that dtype do not exist.
     """
     import torch

@@ -12,6 +12,9 @@ _FIGURES = {  # by module
     "attention": ("all_heads", "attention_map", "entropies", "head_scores", "score_memory", "score_spread", "shared_heads"),
     "embeddings_and_rope": ("cosines", "layouts", "neighbours", "rope_dial", "turned", "wavelengths"),
     "one_prompt": ("candidates", "next_token", "vectors", "waits"),
+    "prefill_and_decode": (
+        "counted_against_measured", "roofline", "step_bytes", "step_times", "throughput", "utilization",
+    ),
     "tokenizer": ("bytes_per_token", "languages", "merges", "reading_time", "token_lengths"),
     "sampling": ("entropy", "kept_and_cut", "repeats", "stripe", "temperatures", "two_bars"),
 }

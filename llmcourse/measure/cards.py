@@ -1,0 +1,15 @@
+"""Ceilings that vendors publish, to compare one's own machine with: dense 16-bit matrix products, and memory bandwidth."""
+
+from __future__ import annotations
+
+from llmcourse.measure.roofline import Ceilings
+
+# From the vendors' data sheets: dense (without sparsity) bfloat16 products with float32 sums, float16 on the T4.
+CARDS = {
+    "NVIDIA T4": Ceilings(bytes_per_s=320e9, flops_per_s=65e12),
+    "NVIDIA RTX 4090": Ceilings(bytes_per_s=1_008e9, flops_per_s=165.2e12),
+    "NVIDIA A100 80GB": Ceilings(bytes_per_s=2_039e9, flops_per_s=312e12),
+    "NVIDIA H100 SXM": Ceilings(bytes_per_s=3_350e9, flops_per_s=989.4e12),
+    "NVIDIA H200": Ceilings(bytes_per_s=4_800e9, flops_per_s=989.4e12),
+    "AMD MI300X": Ceilings(bytes_per_s=5_300e9, flops_per_s=1_307.4e12),
+}
