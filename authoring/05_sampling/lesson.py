@@ -167,7 +167,8 @@ for text, row in scores.items():
     print(text, "…")
     for temperature in (0.5, 1.0, 1.5):
         falling = apply_temperature(row, temperature).softmax(-1).sort(descending=True).values
-        print(f"    temperature {temperature}: the best has {falling[0]:5.1%}, all behind the first 50 {falling[50:].sum():5.1%}")
+        behind = falling[50:].sum()
+        print(f"    temperature {temperature}: the best has {falling[0]:5.1%}, all behind the first 50 {behind:5.1%}")
 
 # %% [markdown]
 # This is the long tail. Each token in it is unlikely, but there are tens of thousands, and together they weigh. At
@@ -280,7 +281,8 @@ def knobs(prompt, temperature, top_k, top_p, min_p):
     return plots.kept_and_cut(tokenizer, row.softmax(-1), left.softmax(-1), f"{prompt} …")
 
 
-explore(knobs, prompt=[OPEN, CLEAR], temperature=(0.1, 2.1, 1.0), top_k=(0, 50), top_p=(0.0, 1.0, 0.9), min_p=(0.0, 1.0, 0.05))
+explore(knobs, prompt=[OPEN, CLEAR], temperature=(0.1, 2.1, 1.0), top_k=(0, 50), top_p=(0.0, 1.0, 0.9),
+        min_p=(0.0, 1.0, 0.05))
 
 # %% [markdown]
 # ## The repetition penalty, and its trap
@@ -325,7 +327,8 @@ for seed in (1, 2):
     print(f"seed {seed}, positions 5 to 9:", "  ".join(f"{uniform(seed, 0, position):.4f}" for position in range(5, 10)))
 luck = torch.tensor([uniform(1, 0, position) for position in range(10_001)], dtype=torch.float64)
 correlation = torch.corrcoef(torch.stack([luck[:-1], luck[1:]]))[0, 1].item()
-print(f"10,000 neighbours: mean {luck.mean():.3f} (fair: 0.5), correlation {correlation:+.3f} (fair: within ±0.02, 95 of 100 times)")
+print(f"10,000 numbers: mean {luck.mean():.3f} (fair: 0.5)")
+print(f"correlation of neighbours {correlation:+.3f} (fair: within ±0.02, 95 of 100 times)")
 
 # %% [markdown]
 # Neighbours look independent, as they should. Nothing is remembered from draw to draw, and so nothing can get out of

@@ -174,7 +174,8 @@ edited("min_p_filter", "cuts_what_is_on_the_bar", old="probabilities < min_p", n
 edited("min_p_filter", "masks_in_place", old="logits.masked_fill(", new="logits.masked_fill_(",
        says="without the _", why="It writes −inf into the logits that came in.")
 
-edited("min_p_filter", "returns_probabilities", old="return logits.masked_fill(probabilities < min_p * probabilities.max(), -math.inf)",
+edited("min_p_filter", "returns_probabilities",
+       old="return logits.masked_fill(probabilities < min_p * probabilities.max(), -math.inf)",
        new="return probabilities.masked_fill(probabilities < min_p * probabilities.max(), 0.0)",
        says="the probability of the likeliest", why="It returns probabilities; filters take logits and give logits.")
 
@@ -190,10 +191,11 @@ RUNNING = "    running = logits.double().softmax(-1).cumsum(-1)\n"
 DRAW = "    return int((running <= u * running[-1]).sum())"
 
 edited("sample", "temperature_after_top_p", old=TEMPERATURE + TOP_K + TOP_P, new=TOP_K + TOP_P + TEMPERATURE,
-       says="Temperature comes before top-p", why="It filters before the temperature; the order is temperature, then filters.")
+       says="Temperature comes before top-p", why="It filters before the temperature, and the temperature comes first.")
 
 edited("sample", "temperature_at_the_end", old=TEMPERATURE + TOP_K + TOP_P + MIN_P, new=TOP_K + TOP_P + MIN_P + TEMPERATURE,
-       says="Temperature comes before top-p", why="It applies the temperature last; the filters must see what is drawn from.")
+       says="Temperature comes before top-p",
+       why="It applies the temperature last; the filters must see what is drawn from.")
 
 edited("sample", "not_renormalised", old=TEMPERATURE + TOP_K + TOP_P + MIN_P + RUNNING + DRAW,
        new=TEMPERATURE + "    whole = logits.double().softmax(-1)\n" + TOP_K + TOP_P + MIN_P
@@ -203,7 +205,8 @@ edited("sample", "not_renormalised", old=TEMPERATURE + TOP_K + TOP_P + MIN_P + R
        why="It cuts tokens without making the rest add up to 1 again, so a large u always falls on the last one.")
 
 edited("sample", "wrong_side_of_a_boundary", old="(running <= u * running[-1])", new="(running < u * running[-1])",
-       says="u on a boundary", why="Where u lies on a boundary, and at u = 0, it takes the token before; the sum must exceed u.")
+       says="u on a boundary",
+       why="Where u lies on a boundary, and at u = 0, it takes the token before; the sum must exceed u.")
 
 edited("sample", "largest_id_of_equal_ones", old="return int(logits.argmax())",
        new="return int((logits == logits.max()).nonzero()[-1])",
@@ -212,7 +215,8 @@ edited("sample", "largest_id_of_equal_ones", old="return int(logits.argmax())",
 edited("sample", "argmin", old="logits.argmax()", new="logits.argmin()",
        says="Temperature 0 is greedy", why="At temperature 0 it takes the smallest logit.")
 
-edited("sample", "zero_top_p_means_off", old="top_p_filter(logits, params.top_p)", new="top_p_filter(logits, params.top_p or 1.0)",
+edited("sample", "zero_top_p_means_off", old="top_p_filter(logits, params.top_p)",
+       new="top_p_filter(logits, params.top_p or 1.0)",
        says="top_p = 0", why="It takes top_p = 0 for no filter, since Python takes 0 for false.")
 
 edited("sample", "lets_nan_through", old="    if not math.isfinite(largest):", new="    if largest == math.inf:",
@@ -272,7 +276,7 @@ def works_in_the_callers_row(logits, params, u, previous_ids):
 
         raise NonFiniteLogits("not finite")
     for token in set(previous_ids):
-        logits[token] = logits[token] / params.repetition_penalty if logits[token] > 0 else logits[token] * params.repetition_penalty
+        logits[token] *= params.repetition_penalty ** (-1 if logits[token] > 0 else 1)
     if params.temperature == 0:
         return int(logits.argmax())
     logits -= logits.max()

@@ -23,12 +23,14 @@ for name in ("repetition_penalty", "apply_temperature", "top_k_filter", "top_p_f
 
 @probe("repetition_penalty", hint="A token that occurred moves down: its positive logit is divided by the penalty.")
 def positive_logits_are_divided(answer, rng):
-    return answer.repetition_penalty(rng.uniform(13, low=0.5, high=9), rng.sample(range(13), 4), rng.uniform(low=1.2, high=3))
+    logits = rng.uniform(13, low=0.5, high=9)
+    return answer.repetition_penalty(logits, rng.sample(range(13), 4), rng.uniform(low=1.2, high=3))
 
 @probe("repetition_penalty", points=2,
        hint="A negative logit is multiplied by the penalty: dividing it brings it nearer to 0, and the token gets likelier.")
 def negative_logits_are_multiplied(answer, rng):
-    return answer.repetition_penalty(-rng.uniform(11, low=0.5, high=9), rng.sample(range(11), 5), rng.uniform(low=1.2, high=3))
+    logits = -rng.uniform(11, low=0.5, high=9)
+    return answer.repetition_penalty(logits, rng.sample(range(11), 5), rng.uniform(low=1.2, high=3))
 
 @probe("repetition_penalty", hint="The penalty acts once on a token, however often it stands in previous_ids.")
 def once_however_often(answer, rng):
@@ -56,16 +58,18 @@ def a_penalty_below_one_pushes_up(answer, rng):
 def a_long_text(answer, rng):
     return answer.repetition_penalty(4 * rng.normal(67), rng.ints(200, 20, 50), 1.3)
 
-# ---- apply_temperature ---- (differences are compared, so that dividing without taking the largest away is not wrong in itself)
+# ---- apply_temperature ----
 
 def centred(scaled):
+    """Differences to the largest: softmax sees no more, so dividing without taking it away is not wrong in itself."""
     return scaled - scaled.max()
 
 @probe("apply_temperature", points=2,
        hint="Divide by the temperature: at 0.5 all differences double, at 2 they halve.")
 def differences_are_divided(answer, rng):
     logits = 3 * rng.normal(9)
-    return [centred(answer.apply_temperature(logits, t)) for t in (rng.uniform(low=0.2, high=0.9), rng.uniform(low=1.2, high=4))]
+    temperatures = (rng.uniform(low=0.2, high=0.9), rng.uniform(low=1.2, high=4))
+    return [centred(answer.apply_temperature(logits, temperature)) for temperature in temperatures]
 
 @probe("apply_temperature", points=2,
        hint="Take the largest logit away before you divide: otherwise a tiny temperature makes several of them inf.")
@@ -117,13 +121,15 @@ def top_k_leaves_the_callers_logits(answer, rng):
 
 @probe("top_k_filter", hidden=True, hint="k = 1 keeps one token: of equal largest ones the smallest id.")
 def one_stays(answer, rng):
-    return [answer.top_k_filter(torch.tensor(rng.shuffled([1.0, 3.0, 3.0, -1.0, 3.0])), 1), answer.top_k_filter(rng.normal(9), 1)]
+    rows = torch.tensor(rng.shuffled([1.0, 3.0, 3.0, -1.0, 3.0])), rng.normal(9)
+    return [answer.top_k_filter(logits, 1) for logits in rows]
 
 @probe("top_k_filter", hidden=True, hint="k = V keeps everything, and so does k = V − 1 all but one.")
 def nearly_all(answer, rng):
     return [answer.top_k_filter(rng.normal(7), k) for k in (6, 7)]
 
-@probe("top_k_filter", hidden=True, hint="Where fewer than k logits are finite, those stay and the others are −inf as before.")
+@probe("top_k_filter", hidden=True,
+       hint="Where fewer than k logits are finite, those stay and the others are −inf as before.")
 def few_are_finite(answer, rng):
     return answer.top_k_filter(torch.tensor(rng.shuffled([-math.inf] * 5 + [0.5, -2.0])), 4)
 
@@ -167,7 +173,8 @@ def in_order_of_likelihood(answer, rng):
     logits = 2 * rng.normal(31)
     return [answer.top_p_filter(logits, rng.uniform(low=0.2, high=0.9)) for _ in range(3)]
 
-@probe("top_p_filter", hidden=True, hint="Logits are no probabilities: softmax first. Adding 5 to all of them changes nothing.")
+@probe("top_p_filter", hidden=True,
+       hint="Logits are no probabilities: softmax first. Adding 5 to all of them changes nothing.")
 def softmax_first(answer, rng):
     logits = 2 * rng.normal(12)
     return [answer.top_p_filter(logits + shift, 0.6) > -math.inf for shift in (-50.0, 0.0, 5.0)]
@@ -209,7 +216,8 @@ def min_p_leaves_the_callers_logits(answer, rng):
 def a_flat_distribution(answer, rng):
     return answer.min_p_filter(0.3 * rng.normal(400), rng.uniform(low=0.4, high=0.6))
 
-@probe("min_p_filter", hidden=True, hint="Logits are no probabilities: compare after softmax. Adding 5 to all changes nothing.")
+@probe("min_p_filter", hidden=True,
+       hint="Logits are no probabilities: compare after softmax. Adding 5 to all changes nothing.")
 def probabilities_not_logits(answer, rng):
     logits = 2 * rng.normal(15)
     return [answer.min_p_filter(logits + shift, 0.2) > -math.inf for shift in (-40.0, 0.0, 5.0)]
@@ -288,7 +296,8 @@ def the_penalty_counts_for_greedy(answer, rng):
 
 @probe("sample", hint="The logits that came in belong to the caller, who may still need them.")
 def sampling_leaves_the_callers_logits(answer, rng):
-    logits, params = 2 * rng.normal(16), SamplingParams(temperature=0.7, top_k=9, top_p=0.9, min_p=0.05, repetition_penalty=1.4)
+    logits = 2 * rng.normal(16)
+    params = SamplingParams(temperature=0.7, top_k=9, top_p=0.9, min_p=0.05, repetition_penalty=1.4)
     return [answer.sample(logits, params, rng.uniform(), [3, 5]), logits]
 
 @probe("sample", points=2,
@@ -327,7 +336,8 @@ def temperature_before_min_p(answer, rng):
     logits = logits_of(*rng.shuffled([0.7, 0.2, 0.06, 0.04]))
     return drawn(answer, logits, SamplingParams(temperature=3.0, min_p=0.5), 20, rng)
 
-@probe("sample", hidden=True, hint="+inf is as broken as NaN, and where all are −inf there is nothing to draw: NonFiniteLogits.")
+@probe("sample", hidden=True,
+       hint="+inf is as broken as NaN, and where all are −inf there is nothing to draw: NonFiniteLogits.")
 def infinite_logits_are_errors(answer, rng):
     logits, nothing = rng.normal(7), torch.full((5,), -math.inf)
     fine = answer.sample(logits, SamplingParams(), 0.3, [])

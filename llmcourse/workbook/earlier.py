@@ -19,10 +19,12 @@ def from_earlier_labs(*exercises: str, folder: str | Path = "."):
 
     exercises: "NN.name" each; folder: where the labs are (a notebook's own folder by default).
     Returns one object for each exercise (for a single one the object itself), and shows whose each is.
+    Raises UnknownLesson for an exercise that no lab has.
     """
     ours, labs, found, lines = course(), {}, [], []
     for one in exercises:
         number, name = split_exercise(one)
+        ours.lesson(number).of(name)  # raises for an exercise that no lab has
         if number not in labs:
             labs[number] = _checked(ours, number, Path(folder))
         answer, reason = _learners(labs[number], name)

@@ -44,8 +44,8 @@ def test_a_figure_says_in_words_what_it_shows(name):
 
 
 @pytest.mark.parametrize("name, label", [
-    ("temperatures", "probability (%)"), ("kept_and_cut", "probability (%)"), ("stripe", "u"), ("repeats", "repeated runs (%)"),
-    ("entropy", "entropy (bits)"), ("two_bars", "probability (logarithmic)"),
+    ("temperatures", "probability (%)"), ("kept_and_cut", "probability (%)"), ("stripe", "u"),
+    ("repeats", "repeated runs (%)"), ("entropy", "entropy (bits)"), ("two_bars", "probability (logarithmic)"),
 ])  # fmt: skip
 def test_a_figures_axes_say_what_they_measure(name, label):
     axes = PICTURES[name]().figure.axes[0]

@@ -11,6 +11,7 @@ from torch import Tensor
 from .style import COLOURS, Picture, drawable, fill, finish, panel, shortened, styled
 from .tints import INK, TINTS
 
+WAYS = ({"color": COLOURS["prefill"], "hatch": "///"}, {"color": COLOURS["decode"]}, {"color": COLOURS["chosen"], "hatch": ".."})
 LEFT_OUT_BELOW = 1e-9  # a probability that counts as cut: filters leave an exact 0
 
 
@@ -57,7 +58,8 @@ def kept_and_cut(
     axes.invert_yaxis()
     axes.set_xlim(0, 1.12 * max(*own, *final))
     axes.grid(axis="y", visible=False)
-    axes.legend(loc="lower right", title=f"{n_kept:,} of {len(before):,} tokens are left,\nthe model gave them {kept_mass:.1%}")
+    title = f"{n_kept:,} of {len(before):,} tokens are left,\nthe model gave them {kept_mass:.1%}"
+    axes.legend(loc="lower right", title=title)
     words = ", ".join(f"{token} {a:.1f} % → {b:.1f} %" if b > 100 * LEFT_OUT_BELOW else f"{token} {a:.1f} % → cut"
                       for token, a, b in list(zip(tokens, own, final))[:6])
     return finish(axes, f"Two bars for each of the {shown} likeliest tokens, before and after the filters: {words}. In all, "
@@ -90,11 +92,10 @@ def stripe(names: Sequence[str], probabilities: Sequence[float], points: Sequenc
 def repeats(shares: Mapping[str, Sequence[float]]) -> Picture:
     """How much of a text was there before. shares: way of choosing → the share of repeated runs of 1, 2, 3 … tokens."""
     axes = panel(6.4, 3.0, "How much of the text stood in it before", x="length of the run (tokens)", y="repeated runs (%)")
-    looks = [{"color": COLOURS["prefill"], "hatch": "///"}, {"color": COLOURS["decode"]}, {"color": COLOURS["chosen"], "hatch": ".."}]
     width = 0.8 / len(shares)
     for i, (name, each) in enumerate(shares.items()):
         places = [n + (i - (len(shares) - 1) / 2) * width for n in range(1, len(each) + 1)]
-        bars = axes.bar(places, [100 * share for share in each], width, label=name, edgecolor="white", **looks[i % len(looks)])
+        bars = axes.bar(places, [100 * share for share in each], width, label=name, edgecolor="white", **WAYS[i % len(WAYS)])
         axes.bar_label(bars, fmt="%.0f", size=8, padding=1)
     axes.set_xticks(range(1, max(map(len, shares.values())) + 1))
     axes.set_ylim(0, 100)
@@ -107,7 +108,10 @@ def repeats(shares: Mapping[str, Sequence[float]]) -> Picture:
 
 @styled
 def entropy(tokens: Sequence[str], bits: Sequence[float], named: int = 6) -> Picture:
-    """How unsure the model was before each token of a text, in bits. named: how many of the surest and least sure to label."""
+    """How unsure the model was before each token of a text, in bits.
+
+    named: how many of the least and the most sure ones the words name.
+    """
     axes = panel(8.6, 3.1, "How unsure the model is, token by token", x="token", y="entropy (bits)")
     axes.bar(range(len(bits)), bits, **fill("decode"))
     axes.set_xticks(range(len(tokens)), [drawable(shortened(token, 10)) for token in tokens], rotation=75, ha="right",
