@@ -14,7 +14,8 @@
 # | greedy | always the likeliest token |
 # | u | a uniform number, 0 ≤ u < 1: the luck of one draw |
 #
-# All functions take one row of logits, a tensor [V], and leave it as it was: the row belongs to the caller.
+# All functions take one row of logits, a float32 tensor [V]. The first five return another one, and all leave the row
+# that came in as it was: it belongs to the caller.
 
 # %%
 import math

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import median
 
 from .common import engine
 from .ledger import CORRECTED, FAILS, HOLDS, Found, claim
@@ -73,7 +72,7 @@ def judge_ids(ids: list[int], printed_text: str) -> Found:
     "C04", "languages that are rare in the training data cost more tokens, and so more time",
     lessons=("01",), expected=f"the same sentence costs in every other language more tokens than in English, and in {FAR} at "
                               f"least {DEARER} times the tokens and {DEARER} times the time",
-    how="default model, one sentence in many languages; the time in which as many tokens are generated (greedy, median of 3)",
+    how="default model, one sentence in many languages; the time in which as many tokens are generated, greedy",
 )  # fmt: skip
 def rare_languages_cost_more() -> Found:
     from llmcourse.workbook.languages import sentences
@@ -96,10 +95,10 @@ def judge_costs(n_tokens: Mapping[str, int], english_s: float, far_s: float) -> 
 
 
 def _seconds_to_write(n: int) -> float:
-    """Of n tokens after a short prompt: the median of three runs, after one to warm up."""
+    """Of n tokens after a short prompt; a few before it warm up."""
     prompt = engine().tokenizer.encode("My mother")
-    runs = [engine().generate(prompt, temperature=0, max_tokens=n, ignore_eos=True) for _ in range(4)][1:]
-    return median(run.ttft_s + sum(run.itl_s) for run in runs)
+    _, run = (engine().generate(prompt, temperature=0, max_tokens=length, ignore_eos=True) for length in (2, n))
+    return run.ttft_s + sum(run.itl_s)
 
 
 def _vocabularies() -> dict[str, object]:

@@ -15,10 +15,11 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 from transformers.generation import logits_process as hf
 
-from llmcourse import SamplingParams, given
+from llmcourse import SamplingParams, checks, given
 from llmcourse.checks.sampling_inputs import FALSE_FAILURES, chi_square, chi_square_bound, fits
 from llmcourse.errors import NonFiniteLogits
 from llmcourse.ops import sampling as engine
+from llmcourse.workbook.examine import examine
 
 V = 997
 SEEDS = st.integers(0, 2**32)
@@ -152,3 +153,70 @@ def test_the_distribution_test_notices_a_token_that_comes_too_often_and_one_that
     fair, unfair, impossible = [0, 1, 0, 2] * 75, [0, 1, 1, 2] * 75, [0, 1, 0, 2] * 75 + [3]
     assert [fits(one, expected)["follows the distribution"] for one in (fair, unfair, impossible)] == [True, False, False]
     assert chi_square(unfair, expected) == 75**2 / 150 + 75**2 / 75  # counts 75, 150, 75 instead of 150, 75, 75
+
+
+def penalty_in_a_loop(logits, previous_ids, penalty):
+    penalised = logits.clone()
+    for token in set(previous_ids):
+        penalised[token] = penalised[token] * penalty if penalised[token] < 0 else penalised[token] / penalty
+    return penalised
+
+
+def temperature_in_float64(logits, temperature):
+    wide = logits.double()
+    return ((wide - wide.max()) / temperature).to(logits.dtype)
+
+
+def top_k_by_a_key(logits, k):
+    row = logits.tolist()
+    best = set(sorted(range(len(row)), key=lambda token: (-row[token], token))[: k or len(row)])
+    return torch.tensor([row[token] if token in best else -math.inf for token in range(len(row))], dtype=logits.dtype)
+
+
+def top_p_step_by_step(logits, p):
+    probabilities, total, kept_ids = logits.double().softmax(-1).tolist(), 0.0, []
+    if p == 1:
+        return logits.clone()
+    for token in logits.argsort(descending=True, stable=True).tolist():
+        kept_ids.append(token)
+        total += probabilities[token]
+        if total >= p:
+            break
+    mask = torch.ones(len(logits), dtype=torch.bool)
+    mask[kept_ids] = False
+    return logits.masked_fill(mask, -math.inf)
+
+
+def min_p_on_log_probabilities(logits, min_p):
+    if min_p == 0:
+        return logits
+    logprobs = logits.log_softmax(-1)
+    return torch.where(logprobs >= logprobs.max() + math.log(min_p), logits, torch.tensor(-math.inf))
+
+
+def sample_with_numpy(logits, params, u, previous_ids):
+    row = logits.numpy().astype(np.float64)
+    if not np.isfinite(row.max()):
+        raise NonFiniteLogits("no")
+    row = penalty_in_a_loop(torch.tensor(row), previous_ids, params.repetition_penalty).numpy()
+    if params.temperature == 0:
+        return int(np.argmax(row))
+    left = top_k_by_a_key(torch.tensor(row / params.temperature), params.top_k)
+    left = min_p_on_log_probabilities(top_p_step_by_step(left.double(), params.top_p), params.min_p)
+    total = 0.0
+    for token, p in enumerate(left.softmax(-1).tolist()):
+        total += p
+        if total > u:
+            return token
+    return kept(left)[-1]
+
+
+@pytest.mark.parametrize("name, other", [
+    ("repetition_penalty", penalty_in_a_loop), ("apply_temperature", temperature_in_float64), ("top_k_filter", top_k_by_a_key),
+    ("top_p_filter", top_p_step_by_step), ("min_p_filter", min_p_on_log_probabilities), ("sample", sample_with_numpy),
+])  # fmt: skip
+def test_other_right_answers_get_full_marks(lab, name, other):
+    lesson = checks.lesson("05")
+    for seed in range(5):
+        got = examine(lesson, name, lab.replaced(name, other), lab, seed=seed, hidden=True)
+        assert [(verdict.probe.name, verdict.reason, verdict.detail) for verdict in got.verdicts if not verdict.ok] == []
