@@ -70,7 +70,7 @@ def judge_ids(ids: list[int], printed_text: str) -> Found:
 
 @claim(
     "C04", "languages that are rare in the training data cost more tokens, and so more time",
-    lessons=("01",), expected=f"the same sentence costs in every other language more tokens than in English, and in {FAR} at "
+    lessons=("01",), expected=f"the same sentence costs more tokens in every other language than in English, and in {FAR} at "
                               f"least {DEARER} times the tokens and {DEARER} times the time",
     how="default model, one sentence in many languages; the time in which as many tokens are generated, greedy",
 )  # fmt: skip

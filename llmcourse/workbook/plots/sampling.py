@@ -11,7 +11,9 @@ from torch import Tensor
 from .style import COLOURS, Picture, drawable, fill, finish, panel, shortened, styled
 from .tints import INK, TINTS
 
-WAYS = ({"color": COLOURS["prefill"], "hatch": "///"}, {"color": COLOURS["decode"]}, {"color": COLOURS["chosen"], "hatch": ".."})
+WAYS = (  # colours that differ in grey, too
+    {"color": COLOURS["prefill"], "hatch": "///"}, {"color": COLOURS["decode"]}, {"color": COLOURS["chosen"], "hatch": ".."},
+)  # fmt: skip
 LEFT_OUT_BELOW = 1e-9  # a probability that counts as cut: filters leave an exact 0
 
 
