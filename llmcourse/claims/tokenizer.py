@@ -70,8 +70,8 @@ def judge_ids(ids: list[int], printed_text: str) -> Found:
 
 @claim(
     "C04", "languages that are rare in the training data cost more tokens, and so more time",
-    lessons=("01",), expected=f"the same sentence costs more tokens in every other language than in English, and in {FAR} at "
-                              f"least {DEARER} times the tokens and {DEARER} times the time",
+    lessons=("01",), expected="the same sentence costs more tokens in every other language than in English, and in "
+                              f"{FAR} at least {DEARER} times the tokens and {DEARER} times the time",
     how="default model, one sentence in many languages; the time in which as many tokens are generated, greedy",
 )  # fmt: skip
 def rare_languages_cost_more() -> Found:

@@ -213,7 +213,8 @@ def sample_with_numpy(logits, params, u, previous_ids):
 
 @pytest.mark.parametrize("name, other", [
     ("repetition_penalty", penalty_in_a_loop), ("apply_temperature", temperature_in_float64),
-    ("top_k_filter", top_k_by_a_key), ("top_p_filter", top_p_step_by_step), ("min_p_filter", min_p_on_log_probabilities), ("sample", sample_with_numpy),
+    ("top_k_filter", top_k_by_a_key), ("top_p_filter", top_p_step_by_step),
+    ("min_p_filter", min_p_on_log_probabilities), ("sample", sample_with_numpy),
 ])  # fmt: skip
 def test_other_right_answers_get_full_marks(lab, name, other):
     lesson = checks.lesson("05")
