@@ -177,14 +177,14 @@ for a, b in pairs:
 # its own here, so its place is taken by its first part, ␣Java, and both languages are written with a capital.
 
 # %%
-between = {f"{a},{b}": rows_between(a, b)
+between = {f"{a[1:]}, {b[1:]}": rows_between(a, b)
            for a, b in [(" king", " queen"), (" python", " snake"), (" Python", " Java")]}
 print("rows between them:", between)
 hold = [n < 20 for n in between.values()]
 verdict = "holds" if all(hold) else "holds with a correction" if any(hold) else "does not hold here"
 print("C05, neighbours mean similar things:", verdict)
 print("     not neighbours:", [name for name, ok in zip(between, hold) if not ok] or "none")
-print("     and with a small p, ' python, Java':", rows_between(" python", " Java"), "rows between them")
+print("     with a small p, python, Java:", rows_between(" python", " Java"), "rows between them")
 
 # %% [markdown]
 # The last line is a warning: a capital letter is a direction too, and between a small word and a capital one there may
@@ -259,7 +259,7 @@ for sentence in (["dog", "bites", "man"], ["man", "bites", "dog"]):
 # %% [markdown]
 # The same vector comes out. For the dog and the man that makes a difference, for attention it does not: a sum does not
 # know the order of its terms. Without help a transformer reads a bag of words. (A model that writes hides later tokens,
-# and can learn a little about order from that. It is not enough, as we shall see.)
+# and can learn something about order from that. This one was trained with better help.)
 #
 # ## Turn, and compare
 # The help is a rotation. Take a query and a key of width 2. Before they are compared, each is turned around the origin:
@@ -392,7 +392,7 @@ print("     not the rows of the table: the queries and keys, anew in each layer;
 
 # %% [markdown]
 # ## What goes wrong
-# Three mistakes that everyone makes once. The first is about *which* channels form a pair. There are two customs:
+# Three mistakes are easily made, and hard to see. The first is about *which* channels form a pair. There are two customs:
 #
 # - **half-split**: channel j with channel j + D/2. SmolLM2, and all Llama models in the Hugging Face format.
 # - **interleaved**: channel 2j with channel 2j + 1. The original paper, and Meta's own Llama files.

@@ -37,10 +37,10 @@ def cosines(values: Sequence[float], pairs: Mapping[str, float]) -> Picture:
     counts, _, _ = axes.hist(values, bins=60, **fill("other"))
     top = max(counts)
     for place, (name, value) in enumerate(sorted(pairs.items(), key=lambda pair: pair[1])):
-        height = top * (1.12 + 0.15 * place)
+        height = top * (1.12 + 0.15 * (len(pairs) - 1 - place))  # the leftmost is the highest: no label crosses a line
         axes.plot([value, value], [0, height], color=COLOURS["chosen"], linewidth=1.6)
         axes.text(value, height, f" {drawable(name)} {value:.2f}", size=9, va="center", color=INK)
-    axes.set(ylim=(0, (1.2 + 0.15 * len(pairs)) * top), xlim=(min(values), 1.25))
+    axes.set(ylim=(0, (1.2 + 0.15 * len(pairs)) * top), xlim=(min(values), 1.35), xticks=[-0.5, 0, 0.5, 1])
     mean = sum(values) / len(values)
     said = "; ".join(f"{name} {value:.2f}" for name, value in pairs.items())
     return finish(axes, f"A hill of bars around {mean:.2f}, and above it lines for chosen pairs: {said}.")
@@ -52,7 +52,7 @@ def turned(q: tuple[float, float], k: tuple[float, float], places: Sequence[tupl
 
     places: (position of q, position of k) for each panel; over each stands the score q·k after the turn.
     """
-    reach = 1.15 * max(hypot(*q), hypot(*k))
+    reach = 1.5 * max(hypot(*q), hypot(*k))
     figure = Figure(figsize=(2.6 * len(places), 2.9), layout="constrained")
     said = []
     for axes, (m, n) in zip(figure.subplots(1, len(places), squeeze=False)[0], places):
@@ -75,8 +75,7 @@ def _turn(point: tuple[float, float], angle: float) -> tuple[float, float]:
 def _arrow(axes: Axes, to: tuple[float, float], role: str, name: str) -> None:
     axes.annotate("", to, (0, 0), arrowprops={"arrowstyle": "-|>", "color": COLOURS[role], "linewidth": 2, "shrinkA": 0,
                                               "shrinkB": 0, "linestyle": "-" if role == "chosen" else "--"})
-    axes.text(0.62 * to[0], 0.62 * to[1], name, size=9, color=INK, ha="center", va="center",
-              bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85})
+    axes.text(1.25 * to[0], 1.25 * to[1], name, size=9, color=INK, ha="center", va="center")
 
 
 @styled
