@@ -44,11 +44,11 @@ class Kit:
         modules (see replay), preload (modules).
         """
         course, name, player = Course(Path(config["root"])), config["lesson"], Player()
-        for number in config["given"]:
+        player.install_modules(config["secrets"], config["modules"])
+        for number in config["given"]:  # after the modules are hidden: an earlier lab may import one for its demonstrations
             given.answers(number)
         lab = read_notebook(course.exercise(name))
         player.install_given(name[:2], [one["name"] for one in lab.metadata["exercises"]])
-        player.install_modules(config["secrets"], config["modules"])
         import_late()
         for module in config["preload"]:
             __import__(module)

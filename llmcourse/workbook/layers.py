@@ -67,7 +67,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one stage. error: the largest, in units of its row's root mean square; None where nothing was compared."""
+    """What became of one stage. error: the largest, in units of its row's root mean square; None where there is none."""
 
     layer: int | None
     stage: str
@@ -103,7 +103,8 @@ def compare_layers(mine: Parts | Mapping[str, Callable], reference: Llama, ids: 
     if last.status == OK:
         print(f"All {len(rows)} stages agree.")
     else:
-        print(f"The first difference: {_where(last.layer).strip() or 'the model'}, {last.stage}. Look at: {LOOK_AT[last.entry]}.")
+        place = ", ".join(filter(None, (_where(last.layer).strip(), last.stage)))
+        print(f"The first difference: {place}. Look at: {LOOK_AT[last.entry]}.")
 
 
 @torch.inference_mode()
@@ -137,7 +138,8 @@ def recorded(model: Llama, ids: Sequence[int]) -> list[Call]:
 
     batch = Batch.of([Piece(ids, n_sample=len(ids))], model.device)
     logits = model.forward(batch, NoCache(), REFERENCE.wrapped(note))
-    return _with_blocks(calls, model) + [Call(None, "the whole forward pass", "forward", (ids, model.weights, model.config), logits)]
+    whole = Call(None, "the whole forward pass", "forward", (ids, model.weights, model.config), logits)
+    return [*_with_blocks(calls, model), whole]
 
 
 def _unnamed(entry: str, calls: list[Call]) -> str:
@@ -165,7 +167,7 @@ def _names(weights) -> dict[tuple[str, int], tuple[int | None, str]]:
 
 
 def _with_blocks(calls: list[Call], model: Llama) -> list[Call]:
-    """The calls, with each layer as a whole after its last stage: from what its first norm reads to what the next one reads."""
+    """The calls, with each layer as a whole after its last stage: from what its first norm reads to what the next reads."""
     streams = [call.args[0] for call in calls if call.stage in ("norm before attention", "last norm")]
     cos, sin = next(call.want for call in calls if call.entry == "rope_angles")
     result = []
@@ -220,7 +222,7 @@ def _compare(call: Call, function: Callable) -> Row:
 
 
 def _difference(got: Tensor, want: Tensor) -> tuple[float, str, bool]:
-    """The largest error in units of its row's root mean square, where it is with both numbers, and whether it is within the bound."""
+    """The largest error in units of its row's root mean square, where it is, and whether it is within the bound."""
     bound = BOUNDS[want.dtype]
     got, want = got.double(), want.double()
     size = want.square().mean(-1, keepdim=True).sqrt().clamp_min(torch.finfo(torch.float32).tiny)

@@ -17,6 +17,7 @@ _FIGURES = {  # by module
     ),
     "tokenizer": ("bytes_per_token", "languages", "merges", "reading_time", "token_lengths"),
     "sampling": ("entropy", "kept_and_cut", "repeats", "stripe", "temperatures", "two_bars"),
+    "transformer": ("activations", "answer_forming", "logit_lens", "model_map", "stream_writes", "without_a_layer"),
 }
 _EXPORTS = {figure: module for module, figures in _FIGURES.items() for figure in figures}
 __all__ = list(_EXPORTS)

@@ -23,8 +23,12 @@ COLOURS = {
     "chosen": "#009E73",     # the token, pair or bar that the text speaks of
     "other": "#CFCFCF",      # what it is compared with
     "reference": "#222222",  # lines to measure against
+    "attention": "#0072B2",  # a part of the model: attention and its matrices
+    "looking back": "#9DC3E6",  # attention's work on the tokens before
+    "feed-forward": "#E69F00",  # a part of the model
+    "table": "#CC79A7",      # a part of the model: the embedding table and the output head
 }
-HATCHES = {"prefill": "///"}
+HATCHES = {"prefill": "///", "looking back": "...", "feed-forward": "\\\\\\", "table": "xxx"}
 
 _RC = {
     "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.labelsize": 10,

@@ -1,0 +1,100 @@
+"""Lab 04's reference against outside oracles: transformers' Llama modules, tiny and real, and the engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm
+
+from llmcourse import checks, given, load_model
+from llmcourse.checks.rng import Rng
+from llmcourse.checks.run import run_probe
+from llmcourse.ops import CPU
+from tests.tiny_models import tiny_config, write_tiny
+
+IDS = [7, 150, 3, 3, 88, 196, 41, 5, 60]
+
+
+@pytest.fixture(scope="module")
+def lab():
+    """The lab's own solutions."""
+    return given.answer("04")
+
+
+def draw(*shape, seed=0, dtype=torch.float32):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_norm_is_transformers_up_to_the_last_bit(lab, dtype):
+    theirs = LlamaRMSNorm(37, eps=3e-3).to(dtype)
+    theirs.weight.data = 1 + draw(37, seed=1, dtype=dtype)
+    x = 5 * draw(11, 37, dtype=dtype)
+    last_bit = 2e-7 if dtype == torch.float32 else 0
+    torch.testing.assert_close(lab.rms_norm(x, theirs.weight.data, 3e-3), theirs(x).detach(), rtol=last_bit, atol=0)
+
+
+@torch.inference_mode()
+def test_the_feed_forward_network_is_transformers(lab):
+    """Bound: some hundred float32 additions of numbers up to 10."""
+    theirs = LlamaMLP(tiny_config("llama"))
+    x = draw(5, theirs.gate_proj.in_features)
+    mine = lab.swiglu(x, theirs.gate_proj.weight, theirs.up_proj.weight, theirs.down_proj.weight)
+    torch.testing.assert_close(mine, theirs(x), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["llama", "llama-gqa", "llama-tied"])
+@torch.inference_mode()
+def test_the_forward_pass_gives_transformers_logits_on_tiny_models(lab, kind, tmp_path):
+    """Bound as in docs/parts.md: 1e-5."""
+    theirs = write_tiny(tmp_path, kind)
+    ours = load_model(tmp_path, device="cpu", dtype="float32")
+    mine = lab.forward(IDS, ours.weights, ours.config)
+    torch.testing.assert_close(mine, theirs(torch.tensor([IDS])).logits[0], rtol=0, atol=1e-5)
+
+
+@torch.inference_mode()
+def test_the_forward_pass_gives_transformers_logits_on_the_default_model(lab, model, tokenizer):
+    """Bound as in docs/parts.md: 3e-4, mean 2e-5. transformers reads the converted folder, whose conversion from the GGUF
+    is tested in tests/model/test_gguf.py."""
+    ids = tokenizer.encode("The residual stream is a river: every layer reads from it, and every layer adds to it.")
+    theirs = AutoModelForCausalLM.from_pretrained(model.source).float().eval()
+    error = (lab.forward(ids, model.weights, model.config) - theirs(torch.tensor([ids])).logits[0]).abs()
+    assert error.max() <= 3e-4 and error.mean() <= 2e-5
+
+
+def test_counting_positions_from_1_changes_nothing_that_a_probe_could_see(model):
+    """Why no wrong answer of the lab starts at 1: only distances survive in q·k. Bound: rounding of float32."""
+    shifted = replace(CPU, rope_angles=lambda positions, *settings: CPU.rope_angles(positions + 1, *settings))
+    ids = list(range(400, 440))
+    assert (model(ids, parts=shifted) - model(ids)).abs().max() < 3e-4
+
+
+@pytest.mark.parametrize("exercise", ["rms_norm", "swiglu", "block", "forward"])
+def test_probes_see_new_inputs_with_every_seed(lab, exercise):
+    lesson = checks.lesson("04")
+    for probe in lesson.of(exercise):
+        one, other = (run_probe(probe, lab, seed)["value"] for seed in (1, 2))
+        assert one != other, probe.name
+
+
+def test_the_probes_layer_has_heads_that_do_not_fill_the_width_and_norms_far_from_one():
+    from llmcourse.checks.transformer_inputs import SQUARE, TINY, layer
+
+    sizes = (TINY.width, TINY.n_heads * TINY.head_dim, TINY.n_kv_heads * TINY.head_dim, TINY.ffn_width, TINY.vocab_size)
+    assert len(set(sizes)) == len(sizes) and SQUARE.n_heads * SQUARE.head_dim == SQUARE.width
+    assert (layer(Rng(0, "a layer")).attn_norm - 1).abs().mean() > 0.5
+
+
+def test_the_probes_inputs_have_the_names_of_a_real_model():
+    from dataclasses import fields
+
+    from llmcourse.checks.transformer_inputs import Config, Layer, Model
+    from llmcourse.model.config import ModelConfig
+    from llmcourse.model.weights import LayerWeights, Weights
+
+    for ours, real in ((Config, ModelConfig), (Layer, LayerWeights), (Model, Weights)):
+        assert {one.name for one in fields(ours)} <= {one.name for one in fields(real)}

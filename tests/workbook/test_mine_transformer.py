@@ -1,0 +1,111 @@
+"""Lab 04 in the engine: the learner's norm and feed-forward network really run, on plain weights.
+
+Oracle: the engine's own greedy ids on the default model.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from llmcourse import Engine, SamplingParams
+from llmcourse.errors import StageFailed
+from llmcourse.ops import CPU, REFERENCE, reference
+from llmcourse.workbook.adapters.transformer import learner_feed_forward, learner_norm
+from llmcourse.workbook.layers import DIFFERS, OK, compared, functions_of
+from llmcourse.workbook.mine import FAILING, YOURS, load_mine
+from tests.random_model import random_model
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMPT, PARAMS = "The capital of France is", SamplingParams(max_tokens=4, temperature=0)
+LAB = "04_transformer.ipynb"
+FIRST_LINES = {"norm": "    wide = x.float()\n", "feed-forward": "    gate = x @ w_gate.T\n"}
+EXERCISE = {"norm": "rms_norm", "feed-forward": "swiglu"}
+
+
+@pytest.fixture(scope="module")
+def expected(model):
+    """The engine's own output."""
+    return Engine(model).generate(PROMPT, PARAMS)
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """A folder with the lab's solution, in which the first line of a stage's function has another one before it."""
+
+    def write(stage: str, line: str) -> Path:
+        first = json.dumps(FIRST_LINES[stage])[1:-1]
+        notebook = (ROOT / "solutions" / LAB).read_text(encoding="utf-8")
+        assert notebook.count(first) == 1
+        added = json.dumps(f"    {line}\n")[1:-1] + '",\n    "' + first
+        (tmp_path / LAB).write_text(notebook.replace(first, added), encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+def generate(mine, model):
+    return Engine(model, parts=mine.parts).generate(PROMPT, PARAMS)
+
+
+def test_the_solutions_stages_run_as_yours_and_give_the_engines_ids(model, expected):
+    mine = load_mine(ROOT / "solutions")
+    assert generate(mine, model).output_ids == expected.output_ids
+    uses = {use.stage: (use.owner, use.calls) for use in mine.uses()}
+    assert uses["norm"] == (YOURS, 61 * PARAMS.max_tokens)
+    assert uses["feed-forward"] == (YOURS, 30 * PARAMS.max_tokens)
+
+
+@pytest.mark.parametrize("stage", ["norm", "feed-forward"])
+def test_the_engine_really_runs_the_learners_stage(model, expected, changed, stage):
+    """It passes its checks, whose rows are short, and gives something else on the real model's."""
+    mine = load_mine(changed(stage, "x = x.flip(-1) if x.shape[-1] == 576 else x"))
+    assert {use.stage: use.owner for use in mine.uses()}[stage] == YOURS
+    assert generate(mine, model).output_ids != expected.output_ids
+
+
+@pytest.mark.parametrize("stage", ["norm", "feed-forward"])
+def test_an_exception_in_a_stage_is_named(model, changed, stage):
+    mine = load_mine(changed(stage, "assert x.shape[-1] != 576, 'too wide'"))
+    said = rf"your {stage} \(04\.{EXERCISE[stage]}\) raised AssertionError at line \d+ .*too wide"
+    with pytest.raises(StageFailed, match=said):
+        generate(mine, model)
+
+
+@pytest.mark.parametrize("stage", ["norm", "feed-forward"])
+def test_a_stage_that_fails_its_checks_stays_the_engines(model, expected, changed, stage):
+    mine = load_mine(changed(stage, "x = 2 * x + 1"))
+    use = next(use for use in mine.uses() if use.stage == stage)
+    assert use.owner == FAILING and f"04.{EXERCISE[stage]}" in use.reason
+    assert generate(mine, model).output_ids == expected.output_ids
+
+
+def test_the_feed_forward_network_gets_the_models_own_plain_weights_with_nothing_unpacked(model):
+    seen = set()
+
+    def swiglu(x, w_gate, w_up, w_down):
+        seen.update(id(w) for w in (w_gate, w_up, w_down))
+        return reference.swiglu(x, w_gate, w_up, w_down)
+
+    parts = learner_feed_forward(CPU, {"swiglu": swiglu}, lambda exercise, function: function)
+    Engine(model, parts=parts).generate(PROMPT, PARAMS)
+    assert seen == {id(w) for layer in model.weights.layers for w in (layer.gate, layer.up, layer.down)}
+
+
+@pytest.mark.parametrize("base", [CPU, REFERENCE], ids=lambda table: table.name)
+def test_both_stages_work_on_every_table(base):
+    model, ids = random_model(), [3, 50, 7, 12]
+    answers = {"rms_norm": reference.rms_norm, "swiglu": lambda x, gate, up, down: reference.swiglu(x, gate, up, down)}
+    parts = learner_norm(learner_feed_forward(base, answers, lambda _, f: f), answers, lambda _, f: f)
+    assert (model(ids, parts=parts) - model(ids, parts=REFERENCE)).abs().max() < 1e-12
+
+
+def test_compare_layers_takes_the_table_of_load_mine(model, changed):
+    right = load_mine(ROOT / "solutions").parts
+    wrong = load_mine(changed("norm", "x = x.flip(-1) if x.shape[-1] == 576 else x")).parts
+    ids = [1, 504, 3575]
+    assert {row.status for row in compared(functions_of(right), model, ids)} == {OK}
+    *_, last = compared(functions_of(wrong), model, ids)
+    assert (last.layer, last.stage, last.status) == (0, "norm before attention", DIFFERS)
