@@ -1,4 +1,5 @@
-"""Worker: llmcourse's engine, with its own defaults. usage: ours.py MODEL_FOLDER float32|bfloat16 [--threads N]"""
+"""Worker: llmcourse's engine, with its own defaults. usage: ours.py MODEL_FOLDER float32|bfloat16 [--threads N]
+[--mode CACHE]: a kind of cache; contiguous without it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ torch.set_num_threads(args.threads)
 def load():
     """The whole engine: scheduler, cache, model, sampler. Tokenization is in neither side's times."""
     model = load_model(args.model, device="cpu", dtype=args.dtype)
-    engine = Engine(model, tokenizer=IdsOnly(model.config.eos_ids))
+    engine = Engine(model, tokenizer=IdsOnly(model.config.eos_ids), cache=args.mode or "contiguous")
 
     def generate(ids: list[int], n: int):
         moments, output = [], []

@@ -16,7 +16,10 @@ _ROWS = {  # measured → its title, and the key of its share of the machine's c
 
 def write_tables(results: Path, readme: Path) -> None:
     """Replace what stands between the markers of `readme` by the tables of all results there are."""
-    makers = [("speed.json", speed_tables), ("load.json", load_table), ("startup.json", startup_table)]
+    makers = [
+        ("speed.json", speed_tables), ("context.json", context_table), ("load.json", load_table),
+        ("startup.json", startup_table),
+    ]  # fmt: skip
     found = [(results / name, maker) for name, maker in makers if (results / name).exists()]
     parts = [maker(json.loads(path.read_text("utf-8"))) for path, maker in found]
     text = readme.read_text("utf-8")
@@ -77,6 +80,24 @@ def cell(value: float, share: float | None) -> str:
     """Tokens per second, and the share of the ceiling where it is known."""
     digits = 0 if value >= 100 else 1
     return f"{value:,.{digits}f}" + ("" if share is None else f" ({share:.0%})")
+
+
+def context_table(result: dict) -> str:
+    """Milliseconds from one token to the next at each context, with the cache and without, and how many times faster."""
+    contexts = [str(n) for n in result["contexts"]]
+    kept, anew = ({n: 1000 * median(result["itl_s"][cache][n]) for n in contexts} for cache in ("contiguous", "none"))
+    lines = [
+        "### ITL against the context, milliseconds",
+        "",
+        f"{result['model']}, {result['dtype']}, {result['threads']} threads, medians; {where(result)}.",
+        "",
+        "| tokens so far | " + " | ".join(f"{int(n):,}" for n in contexts) + " |",
+        "|---|" + "---|" * len(contexts),
+        "| with the KV cache | " + " | ".join(f"{kept[n]:,.1f}" for n in contexts) + " |",
+        "| without | " + " | ".join(f"{anew[n]:,.0f}" for n in contexts) + " |",
+        "| | " + " | ".join(f"**{anew[n] / kept[n]:.1f}×**" for n in contexts) + " |",
+    ]
+    return "\n".join(lines)
 
 
 def load_table(result: dict) -> str:

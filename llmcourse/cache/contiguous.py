@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from llmcourse.batch import Batch
+from llmcourse.cache.slots import Slots
 from llmcourse.errors import OutOfMemory
 
 FIRST_TOKENS = 256  # reserved when a request starts
@@ -27,8 +28,12 @@ class Slot:
         """Tokens that fit without another allocation."""
         return self.keys.shape[2]
 
+    def tensors(self) -> tuple[Tensor, Tensor]:
+        """All that it keeps."""
+        return self.keys, self.values
 
-class ContiguousCache:
+
+class ContiguousCache(Slots):
     """Keys and values of every layer for several requests at once.
 
     Each request has a slot: two tensors of shape [L, Hkv, reserved, D]. Heads come before tokens, so that the keys of
@@ -42,26 +47,19 @@ class ContiguousCache:
         first_tokens: room that a request starts with, in tokens. One with a smaller capacity gets that.
     """
 
-    keeps_past, step_tokens = True, None
-
     def __init__(
         self, config, dtype: torch.dtype, device: torch.device | str, first_tokens: int = FIRST_TOKENS
     ):
-        self.config, self.dtype, self.device, self.first_tokens = config, dtype, device, first_tokens
-        self.slots: dict[int, Slot] = {}
+        super().__init__(config, dtype, device)
+        self.first_tokens = first_tokens
 
     def open(self, capacity: int) -> int:
         """Start a request of at most `capacity` tokens and return its slot. Memory is reserved for the first of them.
 
         Raises OutOfMemory, naming the bytes asked for.
         """
-        slot = next(number for number in range(len(self.slots) + 1) if number not in self.slots)
-        self.slots[slot] = Slot(*self._reserve(min(capacity, self.first_tokens)), capacity)
-        return slot
-
-    def close(self, slot: int) -> None:
-        """Give a request's memory back. Raises KeyError for a slot that is not open."""
-        del self.slots[slot]
+        first = min(capacity, self.first_tokens)
+        return self.take(lambda: Slot(*self._reserve(first), capacity), f"a KV cache of {first:,} tokens")
 
     def update(
         self, layer: int, k: Float[Tensor, "n Hkv D"], v: Float[Tensor, "n Hkv D"], batch: Batch

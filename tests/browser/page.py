@@ -15,7 +15,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 SECONDS = 150  # a cold kernel that loads torch and the model, on a busy machine
 STILL_DRAWING = (
     exceptions.NoSuchElementException, exceptions.StaleElementReferenceException,
-    exceptions.ElementNotInteractableException, StopIteration,
+    exceptions.ElementNotInteractableException, exceptions.ElementClickInterceptedException, StopIteration,
 )  # fmt: skip
 PATIENCE, KEY_PRESSES = 20, 5
 RUNNING = "[*]:"
@@ -152,9 +152,15 @@ class NotebookPage:
         return self._cell(beginning).find_element(By.CSS_SELECTOR, ".jp-InputPrompt").text
 
     def _click(self, cell) -> None:
-        editor = cell.find_element(By.CSS_SELECTOR, EDITOR)
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", editor)
-        editor.click()
+        """Into its editor, as soon as nothing that is still being drawn lies over it."""
+
+        def clicked(_) -> bool:
+            editor = cell.find_element(By.CSS_SELECTOR, EDITOR)
+            self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", editor)
+            editor.click()
+            return True
+
+        self._wait(clicked)
 
     def _keys(self, *keys: str) -> None:
         ActionChains(self.browser).key_down(keys[0]).send_keys(keys[1]).key_up(keys[0]).perform()

@@ -161,3 +161,13 @@ def test_growing_beyond_memory_names_the_bytes_and_keeps_what_there_was():
 def test_without_a_cache_a_past_is_refused():
     with pytest.raises(ValueError, match="all 4 tokens must be computed, got the last 1"):
         step(NoCache(), 0, [(1, 3, 0)], 1)
+
+
+def test_bytes_held_now_count_the_room_that_is_reserved():
+    cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=4)
+    slot = cache.open(100)
+    assert cache.nbytes == cache.bytes_for(4)
+    step(cache, 0, [(30, 0, slot)], 1)
+    assert cache.nbytes == cache.bytes_for(30)
+    cache.close(slot)
+    assert cache.nbytes == 0

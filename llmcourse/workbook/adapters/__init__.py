@@ -5,12 +5,13 @@ One module a lesson, each with its `STAGES`.
 
 from __future__ import annotations
 
-from . import attention, embeddings_and_rope, sampling, tokenizer, transformer
+from . import attention, embeddings_and_rope, kv_cache, sampling, tokenizer, transformer
 from .stage import Stage, Use
 
 LEARNER_STAGES: tuple[Stage, ...] = (  # in the order in which a token meets them
     *tokenizer.STAGES,
     *embeddings_and_rope.STAGES,
+    *kv_cache.STAGES,
     *attention.STAGES,
     *transformer.STAGES,
     *sampling.STAGES,
