@@ -224,7 +224,7 @@ def both(temperature):
 both(1.0)
 
 # %% [markdown]
-# Each curve shows all V tokens, the likeliest on the left; what stands left of a line is kept. On the open question
+# Each curve runs over all V tokens, the likeliest on the left; what stands left of a line is kept. On the open question
 # (left) top-p keeps many more than min-p, yet both act sensibly. Now raise the temperature:
 
 # %%
@@ -261,12 +261,12 @@ for text, row in scores.items():
     print(f"{text} … top-p 0.9 keeps {first:,} tokens after temperature 1.5, {second:,} before it")
 
 # %% [markdown]
-# Another order, another set of tokens. So an engine must fix one and say which. Ours (and that of most) is
+# Another order, another set of tokens. So an engine must fix one and say which. Ours is that of transformers:
 #
 # > repetition penalty → temperature → top-k → top-p → min-p → draw
 #
-# and greedy is: penalty, then the largest. When two engines write different texts with the same settings, compare this
-# line first.
+# and greedy is: penalty, then the largest. Others decide otherwise; llama.cpp, for one, puts the temperature last. When two
+# engines write different texts with the same settings, compare this line first.
 #
 # ## Play
 # All knobs at once, on either prompt. Try: temperature 2 with nothing else; then top-p 0.9; then top-p back to 1 and
