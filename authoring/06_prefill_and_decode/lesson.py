@@ -52,7 +52,7 @@ W = torch.arange(12.0).reshape(3, 4)
 print(f"the weights: {W.numel()} numbers of 4 bytes, {W.nbytes} bytes")
 for n in (1, 2, 8):
     flops = 2 * W.numel() * n
-    print(f"times {n} vectors: {flops:3} FLOP, {flops / W.nbytes:.1f} for each byte of weights")
+    print(f"n = {n} vectors: {flops:3} FLOP, {flops / W.nbytes:.1f} for each byte of weights")
 
 # %% [markdown]
 # That quotient is the **arithmetic intensity**. One vector uses every weight once and throws it away; eight vectors use
@@ -74,8 +74,8 @@ for n, seconds in step_s.items():
     print(f"n = {n:3}: {1000 * seconds:7.1f} ms, {1000 * seconds / n:6.2f} ms for each token")
 
 # %% [markdown]
-# Look at the first column, from line to line: the tokens grow fourfold each time. At first the step hardly notices; in the
-# end it takes its time in proportion. Somewhere between, the machine began to wait for something else. To see what, we
+# Go down the milliseconds of the step: the tokens grow fourfold from line to line (twofold at the end). At first the step
+# hardly notices; in the end it takes its time in proportion. Somewhere between, the machine began to wait for something else. To see what, we
 # ask the machine itself.
 
 # %% [markdown]
