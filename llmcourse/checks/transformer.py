@@ -6,28 +6,16 @@ from dataclasses import replace
 
 from llmcourse.checks import exercise, probe
 
-from .transformer_inputs import SQUARE, TIED, TINY, angles, layer, matrix, model, tied, without
+from .transformer_inputs import (
+    HINTS, SQUARE, TIED, TINY, angles, centred, layer, matrix, model, one_channel, tied, without,
+)  # fmt: skip
 
+ROUNDING = 1e-3  # what another order of the sums makes of numbers up to a hundred, through several layers
 LONG = 30.0  # rows so long that eps is lost beside them: eps has a probe of its own
 _OURS = ("llmcourse.ops", "llmcourse.model", "llmcourse.engine", "transformers")
 
-exercise(
-    "rms_norm",
-    hints=(
-        "How long is a row, per channel? Divide by that, and the row has size 1. Which numbers take part in it, and in "
-        "which dtype do you add them up?",
-        "y = weight · x / √(mean(x²) + eps), the mean over the last axis.",
-        "wide = x.float(); mean_square = wide.square().mean(-1, keepdim=True); divide wide by "
-        "torch.sqrt(mean_square + eps); go back to x.dtype; multiply with weight.",
-    ),
-    forbids=(*_OURS, "torch.rms_norm", "torch.nn.functional.rms_norm", "torch.nn.RMSNorm"),
-)
-
-
-def _centred(rng, n: int, d: int):
-    """Rows [n, d] with mean 0: whether a mean is taken out is the question of one probe only."""
-    x = rng.normal(n, d)
-    return x - x.mean(-1, keepdim=True)
+exercise("rms_norm", hints=HINTS["rms_norm"],
+         forbids=(*_OURS, "torch.rms_norm", "torch.nn.functional.rms_norm", "torch.nn.RMSNorm"))
 
 
 @probe("rms_norm", points=2, rtol=1e-3,
@@ -35,7 +23,7 @@ def _centred(rng, n: int, d: int):
 def each_row_gets_size_one(answer, rng):
     import torch
 
-    x = _centred(rng, 5, 11) * torch.tensor([0.5, 1.0, 20.0, 300.0, 4000.0])[:, None]
+    x = centred(rng, 5, 11) * torch.tensor([0.5, 1.0, 20.0, 300.0, 4000.0])[:, None]
     return answer.rms_norm(x, torch.ones(11), 1e-6)
 
 
@@ -48,14 +36,14 @@ def the_mean_stays_in(answer, rng):
 
 @probe("rms_norm", hint="The last step multiplies channel i by weight[i]; it is the weight itself, not 1 + weight.")
 def the_weight_scales_each_channel(answer, rng):
-    return answer.rms_norm(_centred(rng, 4, 9), rng.uniform(9, low=-2, high=6), 1e-6)
+    return answer.rms_norm(centred(rng, 4, 9), rng.uniform(9, low=-2, high=6), 1e-6)
 
 
 @probe("rms_norm", hint="eps is added to the mean of the squares, inside the root: √(mean + eps), not √mean + eps.")
 def eps_stands_inside_the_root(answer, rng):
     import torch
 
-    return [answer.rms_norm(_centred(rng, 3, 7) * 0.3, torch.ones(7), eps) for eps in (0.07, 0.4)]
+    return [answer.rms_norm(centred(rng, 3, 7) * 0.3, torch.ones(7), eps) for eps in (0.07, 0.4)]
 
 
 @probe("rms_norm", points=2, rtol=2e-3,
@@ -66,7 +54,7 @@ def statistics_in_float32(answer, rng):
 
     results = []
     for dtype, size in ((torch.bfloat16, 1.0), (torch.float16, 900.0)):
-        y = answer.rms_norm((_centred(rng, 24, 401) * size).to(dtype), torch.ones(401, dtype=dtype), 1e-5)
+        y = answer.rms_norm((centred(rng, 24, 401) * size).to(dtype), torch.ones(401, dtype=dtype), 1e-5)
         results.append(y.float().norm(dim=-1))
     return results
 
@@ -98,24 +86,7 @@ def x_stays_as_it_was(answer, rng):
     return [answer.rms_norm(x, rng.uniform(5, low=2, high=3), 1e-4), x]
 
 
-exercise(
-    "swiglu",
-    hints=(
-        "x goes through two matrices side by side. Which of the two results is a decision, and which is the content?",
-        "y = ( silu(x · w_gateᵀ) · (x · w_upᵀ) ) · w_downᵀ, with silu(a) = a · sigmoid(a).",
-        "gate = x @ w_gate.T and up = x @ w_up.T, both [n, f]; gate * torch.sigmoid(gate) * up; then @ w_down.T.",
-    ),
-    forbids=(*_OURS,),
-)
-
-
-def _one_channel(rng, a, b):
-    """Inputs for `swiglu` whose gate is a and whose up is b, at every one of f = 3 channels; w_down is drawn [2, 3]."""
-    import torch
-
-    x = torch.stack([a, b], dim=1)
-    first, second = torch.tensor([1.0, 0.0]).repeat(3, 1), torch.tensor([0.0, 1.0]).repeat(3, 1)
-    return x, first, second, rng.uniform(2, 3, low=1, high=2)
+exercise("swiglu", hints=HINTS["swiglu"], forbids=_OURS)
 
 
 @probe("swiglu", points=2,
@@ -124,14 +95,14 @@ def _one_channel(rng, a, b):
 def silu_on_the_gate(answer, rng):
     import torch
 
-    return answer.swiglu(*_one_channel(rng, torch.linspace(-5, 5, 21), torch.ones(21)))
+    return answer.swiglu(*one_channel(rng, torch.linspace(-5, 5, 21), torch.ones(21)))
 
 
 @probe("swiglu", points=2, hint="up is multiplied in as it is, negative numbers too: silu belongs to the gate alone.")
 def up_passes_as_it_is(answer, rng):
     import torch
 
-    return answer.swiglu(*_one_channel(rng, torch.ones(19), torch.linspace(-6, 6, 19)))
+    return answer.swiglu(*one_channel(rng, torch.ones(19), torch.linspace(-6, 6, 19)))
 
 
 @probe("swiglu", hint="x meets w_gate and w_up, [f, d], transposed; the product of both meets w_down, [d, f], transposed.")
@@ -153,7 +124,7 @@ def each_channel_has_its_own_gate(answer, rng):
 def far_open_and_far_closed(answer, rng):
     import torch
 
-    return answer.swiglu(*_one_channel(rng, torch.tensor([-300.0, -90.0, 90.0, 300.0]), torch.ones(4)))
+    return answer.swiglu(*one_channel(rng, torch.tensor([-300.0, -90.0, 90.0, 300.0]), torch.ones(4)))
 
 
 @probe("swiglu", hidden=True, hint="Every row is on its own: tokens do not meet in the feed-forward network.")
@@ -170,27 +141,16 @@ def the_dtype_stays(answer, rng):
     return answer.swiglu(rng.normal(3, 4).to(torch.bfloat16), *(w.to(torch.bfloat16) for w in weights))
 
 
-exercise(
-    "block",
-    hints=(
-        "Draw the residual stream as a straight line. Two things branch off it and come back with a plus. What does each "
-        "of them read?",
-        "x = x + o(attention(norm(x, attn_norm))); then x = x + swiglu(norm(x, mlp_norm)).",
-        "h = rms_norm(x, weights.attn_norm, config.rms_eps); q = (h @ weights.q.T).view(n, Hq, D), k and v with Hkv; "
-        "apply_rope to q and k; grouped_attention(q, k, v, 0); reshape to [n, Hq·D]; @ weights.o.T; add to x. "
-        "Then rms_norm with weights.mlp_norm, swiglu with gate, up, down; add to x.",
-    ),
-    forbids=_OURS,
-)
+exercise("block", hints=HINTS["block"], forbids=_OURS)
 
 
-@probe("block", hint="A layer adds to x: where o and down are zero, x comes out as it came in.")
+@probe("block", atol=ROUNDING, hint="A layer adds to x: where o and down are zero, x comes out as it came in.")
 def what_adds_nothing_changes_nothing(answer, rng):
     weights = without(layer(rng), "o", "down")
     return answer.block(rng.normal(7, TINY.width), weights, *angles(rng, 7), TINY)
 
 
-@probe("block", points=2,
+@probe("block", atol=ROUNDING, points=2,
        hint="The first half is x + attention of rms_norm(x, attn_norm): the norm comes before the attention, "
             "the plain x is what it is added to.")
 def attention_adds_to_the_stream(answer, rng):
@@ -198,121 +158,114 @@ def attention_adds_to_the_stream(answer, rng):
     return [answer.block(LONG * rng.normal(1, TINY.width), weights, *angles(rng, 1), TINY) for _ in range(3)]
 
 
-@probe("block", points=2,
+@probe("block", atol=ROUNDING, points=2,
        hint="The second half is x + swiglu of rms_norm(x, mlp_norm): its own norm, and the plain x is what it is added to.")
 def the_feed_forward_network_adds_to_the_stream(answer, rng):
     weights = without(layer(rng), "o")
     return answer.block(LONG * rng.normal(5, TINY.width), weights, *angles(rng, 5), TINY)
 
 
-@probe("block", points=2, hint="The second half reads the stream after attention was added to it.")
+@probe("block", atol=ROUNDING, points=2, hint="The second half reads the stream after attention was added to it.")
 def the_second_half_sees_what_the_first_wrote(answer, rng):
     return answer.block(rng.normal(7, TINY.width), layer(rng), *angles(rng, 7), TINY)
 
 
-@probe("block", points=2, hint="Queries and keys are turned, both by the cos and sin that came in; values are not.")
+@probe("block", atol=ROUNDING, points=2,
+       hint="Queries and keys are turned, both by the cos and sin that came in; values are not.")
 def queries_and_keys_are_turned(answer, rng):
     weights = without(layer(rng), "down")
     return answer.block(LONG * rng.normal(9, TINY.width), weights, *angles(rng, 9), TINY)
 
 
-@probe("block", hidden=True, points=2,
+@probe("block", atol=ROUNDING, hidden=True, points=2,
        hint="What attention gives goes through o before it is added, also where Hq·D happens to be d.")
 def attention_goes_through_o(answer, rng):
     weights = without(layer(rng, SQUARE), "down")
     return answer.block(rng.normal(6, SQUARE.width), weights, *angles(rng, 6, SQUARE), SQUARE)
 
 
-@probe("block", hidden=True, hint="eps comes from config.rms_eps, in both norms.")
+@probe("block", atol=ROUNDING, hidden=True, hint="eps comes from config.rms_eps, in both norms.")
 def eps_comes_from_the_config(answer, rng):
     config = replace(TINY, rms_eps=0.6)
     return answer.block(0.2 * rng.normal(5, TINY.width), layer(rng), *angles(rng, 5), config)
 
 
-@probe("block", hidden=True,
+@probe("block", atol=ROUNDING, hidden=True,
        hint="The sizes come from the config: n_heads, n_kv_heads and head_dim, none of them follows from d.")
 def sizes_come_from_the_config(answer, rng):
     config = replace(TINY, width=22, n_heads=4, n_kv_heads=4, head_dim=14)
     return answer.block(rng.normal(3, 22), layer(rng, config), *angles(rng, 3, config), config)
 
 
-@probe("block", hidden=True, hint="A single token attends to itself, and goes through the same steps.")
+@probe("block", atol=ROUNDING, hidden=True, hint="A single token attends to itself, and goes through the same steps.")
 def a_single_token(answer, rng):
     return answer.block(rng.normal(1, TINY.width), layer(rng), *angles(rng, 1), TINY)
 
 
-@probe("block", hidden=True, hint="x belongs to the caller: write x = x + …, not x += …, which changes it in place.")
+@probe("block", atol=ROUNDING, hidden=True,
+       hint="x belongs to the caller: write x = x + …, not x += …, which changes it in place.")
 def the_incoming_stream_stays(answer, rng):
     x = rng.normal(4, TINY.width)
     return [answer.block(x, layer(rng), *angles(rng, 4), TINY), x]
 
 
-exercise(
-    "forward",
-    hints=(
-        "From below: ids to rows, angles, L layers one after the other. From above: what turns a row of d numbers into a "
-        "score for each of V tokens, and what stands right before it?",
-        "x = embed[ids]; for each layer x = block(x, …); logits = rms_norm(x, norm) · headᵀ, where the head is embed if "
-        "config.tied.",
-        "x = weights.embed[ids]; cos, sin = rope_angles(torch.arange(len(ids)), config.head_dim, config.rope_theta); for "
-        "layer in weights.layers: x = block(x, layer, cos, sin, config); x = rms_norm(x, weights.norm, config.rms_eps); "
-        "return x @ head.T with head = weights.embed if config.tied else weights.head.",
-    ),
-    forbids=_OURS,
-)
+exercise("forward", hints=HINTS["forward"], forbids=_OURS)
 
 
-@probe("forward",
+@probe("forward", atol=ROUNDING,
        hint="With no layer at all it is: the rows of embed, the last norm (weights.norm), the head. Nothing after it.")
 def without_layers_table_norm_and_head(answer, rng):
     return answer.forward(rng.ints(5, 0, TINY.vocab_size), tied(model(rng, n_layers=0)), replace(TIED, n_layers=0))
 
 
-@probe("forward", points=2,
+@probe("forward", atol=ROUNDING, points=2,
        hint="Where config.tied is true the table of embeddings is the head, whatever weights.head holds.")
 def a_tied_head_is_the_embedding(answer, rng):
     return answer.forward(rng.ints(6, 0, TINY.vocab_size), model(rng, n_layers=0), replace(TIED, n_layers=0))
 
 
-@probe("forward", points=2, hint="Where config.tied is false the head is weights.head, not the embedding.")
+@probe("forward", atol=ROUNDING, points=2, hint="Where config.tied is false the head is weights.head, not the embedding.")
 def an_untied_head_is_its_own(answer, rng):
     return answer.forward(rng.ints(6, 0, TINY.vocab_size), model(rng, n_layers=0), replace(TINY, n_layers=0))
 
 
-@probe("forward", points=2,
+@probe("forward", atol=ROUNDING, points=2,
        hint="Token i stands at position i, in every layer: rope_angles(torch.arange(n), …), once for the whole text.")
 def every_token_has_its_own_position(answer, rng):
     return answer.forward([rng.integers(0, TINY.vocab_size)] * 3 + rng.ints(9, 0, TINY.vocab_size),
                           tied(model(rng, n_layers=1)), replace(TIED, n_layers=1))
 
 
-@probe("forward", points=2, hint="Every layer of weights.layers once, in order, each reading what the one before wrote.")
+@probe("forward", atol=ROUNDING, points=2,
+       hint="Every layer of weights.layers once, in order, each reading what the one before wrote.")
 def all_layers_in_order(answer, rng):
     config = replace(TIED, n_layers=5)
     weights = tied(model(rng, config))
     return [answer.forward([token], weights, config) for token in rng.ints(3, 0, TINY.vocab_size)]
 
 
-@probe("forward", hidden=True, hint="The base of the angles is config.rope_theta, the size of a head config.head_dim.")
+@probe("forward", atol=ROUNDING, hidden=True,
+       hint="The base of the angles is config.rope_theta, the size of a head config.head_dim.")
 def theta_comes_from_the_config(answer, rng):
     config = replace(TINY, rope_theta=7.0)
     return answer.forward(rng.ints(15, 0, TINY.vocab_size), model(rng, config), config)
 
 
-@probe("forward", hidden=True, hint="eps of the last norm is config.rms_eps, too.")
+@probe("forward", atol=ROUNDING, hidden=True, hint="eps of the last norm is config.rms_eps, too.")
 def eps_of_the_last_norm(answer, rng):
     weights = model(rng, n_layers=0)
     small = replace(weights, embed=0.1 * weights.embed)
     return answer.forward(rng.ints(4, 0, TINY.vocab_size), small, replace(TINY, n_layers=0, rms_eps=0.2))
 
 
-@probe("forward", hidden=True, hint="The logits of every position are wanted, [n, V]; nobody may see what comes later.")
+@probe("forward", atol=ROUNDING, hidden=True,
+       hint="The logits of every position are wanted, [n, V]; nobody may see what comes later.")
 def later_tokens_change_nothing_earlier(answer, rng):
     weights, ids = model(rng), rng.ints(7, 0, TINY.vocab_size)
     return [answer.forward(ids[:n], weights, TINY) for n in (1, 4, 7)]
 
 
-@probe("forward", hidden=True, hint="Nothing that came in may change: neither ids nor a weight.")
+@probe("forward", atol=ROUNDING, hidden=True, hint="Nothing that came in may change: neither ids nor a weight.")
 def nothing_that_came_in_changes(answer, rng):
     weights, ids = model(rng), rng.ints(5, 0, TINY.vocab_size)
     return [answer.forward(ids, weights, TINY), ids, weights.embed, weights.norm]

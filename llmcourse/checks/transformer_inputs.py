@@ -1,8 +1,41 @@
-"""What the probes of lab 04 feed a layer and a model with: tiny, random, all sizes different, no setting a default."""
+"""What the probes of lab 04 are made from: hints, and a layer and a model that are tiny, random, with all sizes different
+and no setting a default."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
+HINTS = {
+    "rms_norm": (
+        "How long is a row, per channel? Divide by that, and the row has size 1. Which numbers take part in it, and in "
+        "which dtype do you add them up?",
+        "y = weight · x / √(mean(x²) + eps), the mean over the last axis.",
+        "wide = x.float(); mean_square = wide.square().mean(-1, keepdim=True); divide wide by "
+        "torch.sqrt(mean_square + eps); go back to x.dtype; multiply with weight.",
+    ),
+    "swiglu": (
+        "x goes through two matrices side by side. Which of the two results is a decision, and which is the content?",
+        "y = ( silu(x · w_gateᵀ) · (x · w_upᵀ) ) · w_downᵀ, with silu(a) = a · sigmoid(a).",
+        "gate = x @ w_gate.T and up = x @ w_up.T, both [n, f]; gate * torch.sigmoid(gate) * up; then @ w_down.T.",
+    ),
+    "block": (
+        "Draw the residual stream as a straight line. Two things branch off it and come back with a plus. What does each "
+        "of them read?",
+        "x = x + o(attention(norm(x, attn_norm))); then x = x + swiglu(norm(x, mlp_norm)).",
+        "h = rms_norm(x, weights.attn_norm, config.rms_eps); q = (h @ weights.q.T).view(n, Hq, D), k and v with Hkv; "
+        "apply_rope to q and k; grouped_attention(q, k, v, 0); reshape to [n, Hq·D]; @ weights.o.T; add to x. "
+        "Then rms_norm with weights.mlp_norm, swiglu with gate, up, down; add to x.",
+    ),
+    "forward": (
+        "From below: ids to rows, angles, L layers one after the other. From above: what turns a row of d numbers into a "
+        "score for each of V tokens, and what stands right before it?",
+        "x = embed[ids]; for each layer x = block(x, …); logits = rms_norm(x, norm) · headᵀ, where the head is embed if "
+        "config.tied.",
+        "x = weights.embed[ids]; cos, sin = rope_angles(torch.arange(len(ids)), config.head_dim, config.rope_theta); for "
+        "layer in weights.layers: x = block(x, layer, cos, sin, config); x = rms_norm(x, weights.norm, config.rms_eps); "
+        "return x @ head.T with head = weights.embed if config.tied else weights.head.",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -57,6 +90,21 @@ class Model:
     layers: tuple[Layer, ...]
     norm: object
     head: object
+
+
+def centred(rng, n: int, d: int):
+    """Rows [n, d] with mean 0: whether a mean is taken out is the question of one probe only."""
+    x = rng.normal(n, d)
+    return x - x.mean(-1, keepdim=True)
+
+
+def one_channel(rng, a, b):
+    """Inputs for `swiglu` whose gate is a and whose up is b, at every one of f = 3 channels; w_down is drawn [2, 3]."""
+    import torch
+
+    x = torch.stack([a, b], dim=1)
+    first, second = torch.tensor([1.0, 0.0]).repeat(3, 1), torch.tensor([0.0, 1.0]).repeat(3, 1)
+    return x, first, second, rng.uniform(2, 3, low=1, high=2)
 
 
 def matrix(rng, out: int, into: int):

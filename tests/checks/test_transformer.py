@@ -13,6 +13,7 @@ from llmcourse import checks, given, load_model
 from llmcourse.checks.rng import Rng
 from llmcourse.checks.run import run_probe
 from llmcourse.ops import CPU
+from llmcourse.workbook.examine import examine
 from tests.tiny_models import tiny_config, write_tiny
 
 IDS = [7, 150, 3, 3, 88, 196, 41, 5, 60]
@@ -98,3 +99,47 @@ def test_the_probes_inputs_have_the_names_of_a_real_model():
 
     for ours, real in ((Config, ModelConfig), (Layer, LayerWeights), (Model, Weights)):
         assert {one.name for one in fields(ours)} <= {one.name for one in fields(real)}
+
+
+def other_norm(x, weight, eps):
+    """The weight multiplied in float32, the root by rsqrt, the mean by a norm."""
+    wide = x.float()
+    scale = torch.rsqrt(torch.linalg.vector_norm(wide, dim=-1, keepdim=True) ** 2 / x.shape[-1] + eps)
+    return (weight.float() * wide * scale).to(x.dtype)
+
+
+def other_swiglu(x, w_gate, w_up, w_down):
+    """With the library's silu and linear, and gate and up as one matrix."""
+    both = torch.nn.functional.linear(x, torch.cat([w_gate, w_up]))
+    gate, up = both.chunk(2, dim=-1)
+    return torch.nn.functional.linear(torch.nn.functional.silu(gate) * up, w_down)
+
+
+def other_block(x, weights, cos, sin, config):
+    """Queries and keys through one matrix and turned together, the sums in place on a copy."""
+    D, heads = config.head_dim, config.n_heads
+    x = x.clone()
+    h = other_norm(x, weights.attn_norm, config.rms_eps)
+    qk = given.apply_rope((h @ torch.cat([weights.q, weights.k]).T).unflatten(-1, (-1, D)), cos, sin)
+    mixed = given.grouped_attention(qk[:, :heads], qk[:, heads:], (h @ weights.v.T).unflatten(-1, (-1, D)), 0)
+    x += mixed.flatten(1) @ weights.o.T
+    x += other_swiglu(other_norm(x, weights.mlp_norm, config.rms_eps), weights.gate, weights.up, weights.down)
+    return x
+
+
+def other_forward(ids, weights, config):
+    """Angles anew in every layer, counted from 1: the same distances."""
+    x = torch.nn.functional.embedding(torch.tensor(ids), weights.embed)
+    positions = torch.arange(1, len(ids) + 1)
+    for layer in weights.layers:
+        cos, sin = given.rope_angles(positions, config.head_dim, config.rope_theta)
+        x = other_block(x, layer, cos, sin, config)
+    return other_norm(x, weights.norm, config.rms_eps) @ (weights.embed if config.tied else weights.head).T
+
+
+@pytest.mark.parametrize("answer", [other_norm, other_swiglu, other_block, other_forward], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+def test_another_right_answer_keeps_every_point(lab, answer, seed):
+    name = answer.__name__.replace("other_norm", "rms_norm").removeprefix("other_")
+    got = examine(checks.lesson("04"), name, lab.replaced(name, answer), lab, seed=seed, hidden=True)
+    assert [verdict.as_json() for verdict in got.verdicts if not verdict.ok] == []
