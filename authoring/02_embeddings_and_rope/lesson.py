@@ -24,7 +24,7 @@ from math import pi
 import torch
 
 from llmcourse import Engine
-from llmcourse.ops import REFERENCE, default_parts
+from llmcourse.ops import default_parts
 from llmcourse.ops.reference import rope, rope_angles
 from llmcourse.text.corpus import speeches
 from llmcourse.workbook import explore, measured, plots, predict
