@@ -17,8 +17,8 @@ _ROWS = {  # measured → its title, and the key of its share of the machine's c
 def write_tables(results: Path, readme: Path) -> None:
     """Replace what stands between the markers of `readme` by the tables of all results there are."""
     makers = [
-        ("speed.json", speed_tables), ("context.json", context_table), ("load.json", load_table),
-        ("startup.json", startup_table),
+        ("speed.json", speed_tables), ("context.json", context_table), ("caches.json", caches_table),
+        ("load.json", load_table), ("startup.json", startup_table),
     ]  # fmt: skip
     found = [(results / name, maker) for name, maker in makers if (results / name).exists()]
     parts = [maker(json.loads(path.read_text("utf-8"))) for path, maker in found]
@@ -97,6 +97,28 @@ def context_table(result: dict) -> str:
         "| without | " + " | ".join(f"{anew[n]:,.0f}" for n in contexts) + " |",
         "| | " + " | ".join(f"**{anew[n] / kept[n]:.1f}×**" for n in contexts) + " |",
     ]
+    return "\n".join(lines)
+
+
+def caches_table(result: dict) -> str:
+    """Bytes, time and perplexity of every kind of cache, against the one that keeps everything."""
+    sides, whole = result["sides"], result["sides"]["contiguous"]
+    lines = [
+        "### KV caches",
+        "",
+        f"{result['model']}, float32, {result['threads']} threads; {where(result)}. Bytes after {result['n_past']:,} + "
+        f"{result['n_new']} tokens: needed, and held with room for more. ITL: median of {result['rounds']} rounds. "
+        f"Perplexity: {result['protocol']}.",
+        "",
+        "| cache | needed | held | of contiguous | ITL (ms) | perplexity | |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for spec, side in sides.items():
+        rise, share = side["perplexity"] / whole["perplexity"] - 1, side["bytes_needed"] / whole["bytes_needed"]
+        lines.append(
+            f"| `{spec}` | {side['bytes_needed'] / 1e6:.1f} MB | {side['bytes_held'] / 1e6:.1f} MB | {share:.0%} | "
+            f"{1000 * median(side['itl_s']):.1f} | {side['perplexity']:.2f} | {rise:+.1%} |"
+        )
     return "\n".join(lines)
 
 

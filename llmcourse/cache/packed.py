@@ -1,4 +1,4 @@
-"""Values in 8 or 4 bits: groups with a scale and a minimum each, two 4-bit codes in a byte."""
+"""Values in 8 or 4 bits: groups with a scale and a minimum each, and codes that are packed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from llmcourse.cache.codes import pack, unpack
 from llmcourse.cache.slots import grown
 
 _SCALE_DTYPE = torch.bfloat16  # the range of float32 in two bytes
@@ -91,16 +92,3 @@ def dequantize(
     grouped = codes.reshape(H, n // block, block, D // group, group).to(wide)
     x = grouped * scale[:, :, None, :, None] + low[:, :, None, :, None]
     return x.to(low.dtype).reshape(H, n, D)
-
-
-def pack(codes: UInt8[Tensor, "... D"], bits: int) -> UInt8[Tensor, "... D*bits/8"]:
-    """Codes of 4 bits two in a byte: channel j in the low half, channel j + D/2 in the high half. 8 bits: as they are."""
-    if bits == 8:
-        return codes
-    low, high = codes.chunk(2, dim=-1)
-    return low | (high << 4)
-
-
-def unpack(packed: UInt8[Tensor, "... D*bits/8"], bits: int) -> UInt8[Tensor, "... D"]:
-    """The codes that were packed."""
-    return packed if bits == 8 else torch.cat([packed & 15, packed >> 4], dim=-1)

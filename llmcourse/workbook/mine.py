@@ -114,16 +114,17 @@ def parts(folder: str | Path | None = None) -> Parts:
     return load_mine(folder).parts
 
 
-def run_mine(prompt, folder: str | Path | None = None, **settings):
+def run_mine(prompt, folder: str | Path | None = None, cache: str = "contiguous", **settings):
     """Run the default model on the learner's parts, print the text and whose stages made it, and return the Result.
 
     Args:
         prompt, settings: as for `Engine.generate`; greedy unless a temperature is given.
+        cache: as for `Engine`.
     """
     from llmcourse.engine.engine import Engine
 
     mine = load_mine(folder)
-    result = Engine(parts=mine.parts).generate(prompt, **{"temperature": 0, "max_tokens": 32, **settings})
+    result = Engine(parts=mine.parts, cache=cache).generate(prompt, **{"temperature": 0, "max_tokens": 32, **settings})
     print(result.text, mine, sep="\n\n")
     return result
 

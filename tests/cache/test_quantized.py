@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from llmcourse.batch import Batch, Piece
 from llmcourse.cache import QuantizedCache, Scheme, make_cache
-from llmcourse.cache.packed import dequantize, pack, quantize, unpack
+from llmcourse.cache.codes import pack, unpack
+from llmcourse.cache.packed import dequantize, quantize
 from llmcourse.cache.quantized import TAIL
 from llmcourse.ops import CPU, REFERENCE
 from tests.random_model import TINY, random_model
@@ -204,5 +205,6 @@ def test_tokens_beyond_the_capacity_are_refused():
 def test_fewer_bits_lose_more(tiny):
     """The order that the lesson relies on, on random weights: mean error of the logits against full precision."""
     whole = tiny(IDS, REFERENCE)
-    few, fewer = ((through_the_cache(tiny, make(spec), IDS, [61]) - whole).abs().mean() for spec in ("int8:token/5", "int4:token/5"))
+    specs = ("int8:token/5", "int4:token/5")
+    few, fewer = ((through_the_cache(tiny, make(spec), IDS, [61]) - whole).abs().mean() for spec in specs)
     assert 0 < few < fewer / 5

@@ -5,13 +5,14 @@ One module a lesson, each with its `STAGES`.
 
 from __future__ import annotations
 
-from . import attention, embeddings_and_rope, kv_cache, sampling, tokenizer, transformer
+from . import attention, embeddings_and_rope, kv_cache, sampling, smaller_cache, tokenizer, transformer
 from .stage import Stage, Use
 
 LEARNER_STAGES: tuple[Stage, ...] = (  # in the order in which a token meets them
     *tokenizer.STAGES,
     *embeddings_and_rope.STAGES,
     *kv_cache.STAGES,
+    *smaller_cache.STAGES,
     *attention.STAGES,
     *transformer.STAGES,
     *sampling.STAGES,
