@@ -66,11 +66,12 @@ asked = [engine.generate(OPEN, temperature=1, max_tokens=1, seed=seed).text for 
 print(f"the best of the last row: {best}   the engine's greedy token: {greedy!r}")
 print("eight draws:", asked)
 holds = greedy == best.replace("␣", " ") and len(set(asked)) > 1
-verdict = "holds with a correction (it is theirs to draw from; only greedy decoding makes it one token)"
-print("C09, the last position's logits give the next token:", verdict if holds else "does not hold here")
+verdict = "holds for greedy decoding, as in lesson 04" if holds else "does not hold here"
+print(f"C09, the last position's logits give the next token: {verdict};")
+print(f"     in general they give a distribution: {len(set(asked))} different tokens in {len(asked)} draws")
 
 # %% [markdown]
-# A correction that is worth a lesson. The model gives V probabilities; the token is chosen *outside* of it, by a few
+# That "in general" is worth a lesson. The model gives V probabilities; the token is chosen *outside* of it, by a few
 # lines that know nothing of language. This lesson is about those lines.
 
 # %% [markdown]
