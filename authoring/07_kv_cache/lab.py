@@ -243,8 +243,8 @@ check("07.kv_bytes_per_token", kv_bytes_per_token=kv_bytes_per_token)
 with your_code():
     for name in ["SmolLM2-135M", "Llama-3-8B", "Qwen3-8B", "Llama-2-13B"]:
         print(f"{name:13} {kv_bytes_per_token(MODELS[name].config, 2):>9,.0f} bytes a token in 16 bits")
-    config, in_float32 = engine.model.config, engine.cache.bytes_for(1)
-    print("as the engine counts its own:", kv_bytes_per_token(config, 4) == in_float32)
+    mine = kv_bytes_per_token(engine.model.config, engine.model.dtype.itemsize)
+    print("as the engine's cache counts its own:", mine == engine.cache.bytes_for(1))
 
 # %% [markdown]
 # ## Your cache in the engine

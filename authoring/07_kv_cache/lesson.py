@@ -191,8 +191,8 @@ print("    ", "holds with a correction: the right order of size, rounded up by a
 # %% [markdown]
 # ## When the cache outgrows the weights
 # The weights are there once, whatever happens. The cache grows with every token of every request. At some length both
-# are the same size; beyond it the cache *is* the memory of the model. It is also what a step must read, so from there on
-# decode slows down noticeably.
+# are the same size; beyond it most of the memory is cache. A step must read it all, too: at that
+# length it reads twice the bytes, and decode, which waits for bytes, takes about twice as long.
 
 # %%
 # NBVAL_CHECK_OUTPUT

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -32,7 +33,8 @@ class StepModel:
     def new_cache(self, capacity: int):
         """An empty cache for one text of at most `capacity` tokens."""
         config = self.model.config
-        return self.make_cache(config.n_layers, config.n_kv_heads, config.head_dim, capacity)
+        with tensors_like(self.model.dtype, self.model.device):
+            return self.make_cache(config.n_layers, config.n_kv_heads, config.head_dim, capacity)
 
     def __call__(self, ids: Sequence[int], positions: Sequence[int], cache) -> Float[Tensor, "V"]:
         """Logits after the last of n new tokens; their keys and values are in the cache then.
@@ -61,3 +63,15 @@ class _OneText:
     def update(self, layer: int, k: Tensor, v: Tensor, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         """What the simple cache returns, as the only request's."""
         return [self.cache.update(layer, k, v)]
+
+
+@contextmanager
+def tensors_like(dtype: torch.dtype, device: torch.device | str) -> Iterator[None]:
+    """While a learner's cache is made, `torch.empty` and its kin give tensors of this dtype on this device."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with torch.device(device):
+            yield
+    finally:
+        torch.set_default_dtype(before)

@@ -67,18 +67,12 @@ def test_greedy_ids_are_those_of_transformers_generate(lab, kind, cache, tmp_pat
 
 def test_every_cut_of_a_text_is_continued_as_without_a_cache(lab):
     """Oracle: the whole text through the model anew for each id. The model in float64, ids exact, every cut tried."""
-
-    def in_float64(*sizes):
-        cache = lab.PreallocatedCache(*sizes)
-        cache.k, cache.v = cache.k.double(), cache.v.double()
-        return cache
-
     model = random_model()
     text = [96, 3, 50, 12, 41]
     while len(text) < 30:
         text.append(int(model(text)[-1].argmax()))
     for cut in range(5, len(text)):
-        assert lab.generate_cached(StepModel(model, in_float64), text[:cut], len(text) - cut) == text[cut:]
+        assert lab.generate_cached(StepModel(model, lab.PreallocatedCache), text[:cut], len(text) - cut) == text[cut:]
     assert len(set(text)) > 10
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 
-import torch
 from torch import Tensor
 
 from llmcourse.batch import Batch
 from llmcourse.ops import Parts
 
+from ..step_model import tensors_like
 from .stage import Stage, Use
 
 EXERCISE = "07.PreallocatedCache"
@@ -76,18 +75,6 @@ def _checked(cache) -> Callable:
         return K, V
 
     return update
-
-
-@contextmanager
-def tensors_like(dtype: torch.dtype, device: torch.device | str) -> Iterator[None]:
-    """While a learner's cache is made, `torch.empty` and its kin give tensors of this dtype on this device."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        with torch.device(device):
-            yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 STAGES = (Stage("cache", (EXERCISE,), learner_cache),)
