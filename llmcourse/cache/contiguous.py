@@ -106,11 +106,6 @@ class ContiguousCache(Slots):
             ) from error
         return keys, values
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all tensors that open slots hold now, reserved room included."""
-        return sum(slot.keys.nbytes + slot.values.nbytes for slot in self.slots.values())
-
     def bytes_for(self, n_tokens: int) -> int:
         """Bytes of keys and values for n tokens of one request, over all layers."""
         config = self.config
