@@ -64,7 +64,7 @@ def roofline(
         axes.plot([p.intensity for p in mine], [p.flops_per_s / 1e9 for p in mine], MARKERS[role], color=COLOURS[role],
                   markersize=8, markeredgecolor=COLOURS["reference"], markeredgewidth=0.6, label=role, linestyle="none")
     for point in points:
-        beside = {"xytext": (-7, 5), "ha": "right"} if point.role == "prefill" else {"xytext": (7, -10)}
+        beside = {"xytext": (-7, -11), "ha": "right"} if point.role == "prefill" else {"xytext": (7, -10)}
         axes.annotate(point.label, (point.intensity, point.flops_per_s / 1e9), size=8, textcoords="offset points", **beside)
     if len({point.role for point in points}) > 1:
         axes.legend(loc="center right")
