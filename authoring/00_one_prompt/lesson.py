@@ -18,6 +18,8 @@
 # | T | tokens so far |
 # | TTFT | *time to first token*: from your Enter to the first token, in seconds |
 # | ITL | *inter-token latency*: from one token to the next, in seconds |
+#
+# Every lesson begins with such a box; the words of all of them together are in `docs/glossary.md`.
 
 # %%
 from math import exp
@@ -226,7 +228,7 @@ print(f"     After a prompt of 400 tokens it came {ratio:.0f} times faster.")
 # <details><summary>Answers</summary>
 #
 # 1. Row *i* scores what follows token *i*. For all but the last, the prompt already says what follows. (Training uses
-#    all the rows; that is how the model learnt.)
+#    all the rows; that is how the model learned.)
 # 2. TTFT. How long the prompts are: the first token waits until all of the prompt was read.
 # 3. The times may differ, since your machine does other things too. The tokens may not: greedy decoding draws no
 #    lots.
