@@ -12,6 +12,7 @@
 # | d | width: how many numbers stand for one token inside the model |
 # | n | tokens that go through the model in one step |
 # | D | head size: how many numbers a query or a key has |
+# | Hq, Hkv | query heads, key/value heads: attention runs several times side by side (lesson 03) |
 # | θ, theta | base of the rotary frequencies |
 # | embedding | a token's row in the table |
 # | cosine | of two vectors: 1 for the same direction, 0 for a right angle, −1 for opposite directions |
@@ -94,15 +95,15 @@ for word in [" king", " Monday", " seven", " France", " walked"]:
 # Nobody told the model that Monday is a day. It saw in which company each token occurs, and tokens that keep the same
 # company ended up with similar rows.
 #
-# First come the spellings: "␣king", "␣King" and "King" have three ids, strangers in lesson 01, and here is where the
+# Other spellings are near, too: "␣king", "␣King" and "King" have three ids, strangers in lesson 01, and here is where the
 # model learned that they are relatives. But do not forget the space. Without it, "king" is another token:
 
 # %%
 print("   ".join(f"{token} {cosine:.2f}" for token, cosine in near(row_of("king"))))
+print("where it occurs:", *["|".join(tokenizer.tokens(tokenizer.encode(word))) for word in ["asking", "parking"]])
 
 # %% [markdown]
-# No queens here, but the ends of words: this token is what is left of "ma|king" and "as|king" where such a word is cut.
-# And a word that is cut into several tokens has no row at all.
+# No queens here, but the ends of words: this token is mostly what is left of a longer word that was cut. And a word that is cut into several tokens has no row at all.
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -155,7 +156,7 @@ measured("rows nearer to python than snake", rows_between(" python", " snake"))
 print("   ".join(f"{token} {cosine:.2f}" for token, cosine in near(row_of(" python"), 12)))
 
 # %% [markdown]
-# In the text that this model learned from, python is a language. One row must serve for both meanings, and the animal
+# In the text that this model learned from, python is mostly a language. One row must serve for both meanings, and the animal
 # lost. (Later layers tell them apart by looking at the words around; the table cannot.)
 #
 # Some of the snake is still there. Take away what all rows have in common, their mean, and the hill moves to zero.
@@ -206,7 +207,8 @@ explore(neighbourhood, word="doctor", space_before=True)
 # ## Directions
 # If meaning is direction, then perhaps a *difference* of rows means something too: what must be added to make a man a
 # woman, or a country its capital? The famous test: king − man + woman. In the list below the three words themselves are
-# left out (as everyone does who shows this test; they are often the nearest).
+# left out (as everyone does who shows this test; they are often the nearest). The last column is for comparison: the
+# wanted word's place among the rows nearest to the first or the third word alone, whichever is better.
 
 # %%
 def arithmetic(a, b, c, wanted):
@@ -231,7 +233,8 @@ for a, b, c, wanted in questions:
 
 # %% [markdown]
 # It works better than we expected, and less well than the legend has it. Most of the answers come first. But read the
-# last column: the wanted word was near from the start, so the arithmetic had a short way to go. And Rome does not come.
+# last column: the wanted word was mostly near from the start, so the arithmetic had a short way to go. And Rome, which
+# was not near, does not come first.
 #
 # ## Order gets lost
 # Now the other half of the lesson. Attention (all of lesson 03) lets a token look at the others: it compares its vector
@@ -257,13 +260,13 @@ for sentence in (["dog", "bites", "man"], ["man", "bites", "dog"]):
     print(f"{' '.join(sentence):14} bites sees: {said}  →  ({mean[0]:.4f}, {mean[1]:.4f})")
 
 # %% [markdown]
-# The same vector comes out. For the dog and the man that makes a difference, for attention it does not: a sum does not
+# The same vector comes out. To the dog and the man it matters who bites whom; to attention it does not: a sum does not
 # know the order of its terms. Without help a transformer reads a bag of words. (A model that writes hides later tokens,
 # and can learn something about order from that. This one was trained with better help.)
 #
 # ## Turn, and compare
 # The help is a rotation. Take a query and a key of width 2. Before they are compared, each is turned around the origin:
-# by one step for each position. Look at the first two panels: both arrows have moved, and the score is the same.
+# by 0.4 radians for each position. Look at the first two panels: both arrows have moved, and the score is the same.
 
 # %%
 q, k = (2.0, 1.0), (-0.5, 2.0)
@@ -295,7 +298,8 @@ for m, n in [(2, 0), (5, 3), (105, 103), (12, 3)]:
 #
 # $$θ^{-2i/D} \text{ radians per token,} \qquad i = 0 … D/2 - 1.$$
 #
-# Pair 0 turns by one radian a token, each next pair more slowly. For SmolLM2 (what "a turn" needs is its *wavelength*):
+# Pair 0 turns by one radian a token, each next pair more slowly. For SmolLM2 (the tokens that a full turn takes
+# are the pair's *wavelength*):
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -309,7 +313,7 @@ for i in [0, 1, 8, 16, 24, 31]:
 plots.wavelengths(D, theta, context)
 
 # %% [markdown]
-# The fast pairs tell neighbours apart; the slow ones hardly move over the whole context, and can carry meaning that has
+# The fast pairs tell neighbours apart; the slowest hardly move over the whole context, and can carry meaning that has
 # nothing to do with place. A good part of them never comes round. Why so slow? A larger θ slows all but pair 0 down, and
 # models for long texts choose a larger one. SmolLM2's is ten times that of the first Llama models.
 #
@@ -326,8 +330,8 @@ explore(plots.rope_dial, position=(0, 256, 20), theta=(100, 1_000_000, 100_000),
 # prefer the token three places back.)
 #
 # ## Only the distance survives, measured
-# Now with the model's own queries and keys: 64 tokens of a speech, all 30 layers. We watch the `rope` stage and keep what
-# goes in.
+# Now with the model's own queries and keys: 64 tokens of a speech, all 30 layers. The engine
+# takes its stages from a table of functions, `parts`. We exchange one of them, `rope`, for one that also keeps what goes in.
 
 # %%
 text = tokenizer.encode(speeches()["2026-Trump-1"])[:128]
@@ -465,7 +469,7 @@ for name, turning in turns.items():
     print(f"{name:12} {perplexity(wrong_logits(rope=turning)):7.1f}")
 
 # %% [markdown]
-# The wrong layout is nearly as bad as no order at all. And *backwards* is the second mistake, a wrong sign: the model then
+# The wrong layout is not much better than no order at all. And *backwards* is the second mistake, a wrong sign: the model then
 # takes what came before for what comes after.
 #
 # The two layouts differ only in the order of channels, so a file can be made for the other custom by sorting the rows of
@@ -507,12 +511,12 @@ for start in [0, 250, 1_000, 7_900]:
     print(f"{start:14,} {row[0]:9.2f} {row[1]:10.2f}")
 
 # %% [markdown]
-# In the first line a bfloat16 engine looks perfect. A quick test on a short prompt would pass it, and users with long
+# In the first line a bfloat16 engine looks perfect, at least to perplexity. A quick test on a short prompt would pass it, and users with long
 # texts would find that the model "gets confused". So: test late positions, and compute angles in float32.
 #
 # ## What you can now do
 # - Look a token up, find its neighbours, and say how near is near: compared with the hill of random pairs.
-# - Show on paper that attention forgets order, and that two turned vectors keep their distance.
+# - Show on paper that attention forgets order, and that the score of two turned vectors knows only their distance.
 # - Read θ and D: how fast each pair turns, and which never come round within the context.
 # - Name three ways to get RoPE wrong that a test at position 0 does not see.
 #

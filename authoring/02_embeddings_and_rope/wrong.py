@@ -78,6 +78,10 @@ edited("nearest", "nan_for_zeros", old="torch.where(lengths > 0, table @ query /
        new="table @ query / lengths",
        says="NaN sorts first", why="A row of zeros is divided by its length 0: NaN, which sorts in front of everything.")
 
+edited("nearest", "normalizes_in_place", old="query, table = query.float(), table.float()",
+       new="query, table = query.float(), table.float()\n    table /= table.norm(dim=1, keepdim=True).clamp(min=1e-9)",
+       says="stays as it was", why="It divides the table itself; float() makes no copy of what is float32 already.")
+
 edited("nearest", "either_direction", old="table @ query / lengths", new="(table @ query).abs() / lengths",
        says="no absolute values", why="It takes opposite directions for the same.")
 

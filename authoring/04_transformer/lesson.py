@@ -8,6 +8,7 @@
 # | letter or word | meaning |
 # |---|---|
 # | n | tokens that go through the model in one step |
+# | T | tokens so far, this step included |
 # | d | width: how many numbers stand for one token inside the model |
 # | L | layers |
 # | f | feed-forward width |
@@ -87,7 +88,8 @@ print(f"and ends as those rows plus {len(writes)} writes:", bool(gap < 1e-5))
 
 # %% [markdown]
 # So the last vector is a sum with one term for each writer. Who writes how much? The *length* of a vector (the root of
-# the sum of its squares) tells. Below for one word in the middle; then move the slider, and end at the first token.
+# the sum of its squares) tells. The picture shows one word in the middle; then move the slider, and stop at the
+# first token.
 
 # %%
 def at_token(position):
@@ -163,7 +165,7 @@ for position in (0, 1, len(ids) - 1):
 # $$\text{silu}(a) = a \cdot \text{sigmoid}(a)$$
 #
 # Two matrices, gate and up, read the same x and widen it from d to f numbers. Where silu of the gate is near zero, the
-# product is, whatever up says: channel by channel the gate decides how much of up passes. A third matrix, down, brings
+# product is, too, whatever up says: channel by channel the gate decides how much of up passes. A third matrix, down, brings
 # f back to d.
 
 # %%
@@ -218,6 +220,9 @@ verdict = "holds with a correction: three matrices" if without_up > 2 * whole el
 print(f"C08, the feed-forward network is two layers: {verdict}")
 
 # %% [markdown]
+# The third matrix costs nothing: f was chosen so that both networks have the same number of parameters. And without it
+# this model is worse than one that guesses blindly: it is sure of the wrong things.
+#
 # A fair word: this does not say that two layers are worse. This model was trained with a gate, so it needs it. Trained
 # from the start with two layers it would do nearly as well; that SwiGLU is somewhat better at an equal number of
 # parameters was found by trying (Shazeer 2020), and by many since.
@@ -243,11 +248,11 @@ print(f"the median layer: {sorted(worse)[len(worse) // 2]:+.2f} nats; more than 
 
 # %% [markdown]
 # Most layers are missed only a little: each contributes a bit, and the others read on. A few are not optional: the
-# first ones, the one that writes the massive activation, and the last.
+# first two, the one that writes the massive activation, and the last two.
 
 # %% [markdown]
 # ## The whole model, against an outside oracle
-# In the lab you write the forward pass yourself; it is about ten lines. The course's own is in
+# In the lab you write the forward pass yourself, in some twenty lines. The course's own is in
 # `llmcourse/model/llama.py`. Is it right? Hugging Face's transformers reads the same files with its own code.
 
 # %%
@@ -384,9 +389,9 @@ for part, number in parameters.items():
     print(f"{part:22} {number:12,}   {100 * number / config.n_params:5.1f} %")
 
 # %% [markdown]
-# And the work? One new token costs two operations for each number of a matrix that it meets (a product and a sum). The
-# table is only looked up. On top comes *looking back*: a score for each earlier token, and a share of its value; this
-# part grows with the text. Move both: other models, longer texts.
+# And the work? One new token costs two floating point operations (FLOPs) for each number of a matrix that it meets: a
+# product and a sum. The table is only looked up. On top comes *looking back*: a score for each earlier token, and a share of its value; this
+# part grows with the text. Move both controls: try other models, and longer texts.
 
 # %%
 def anatomy(model, tokens_before=1024):
@@ -410,7 +415,7 @@ for one in [config, MODELS["Llama-3-8B"].config, MODELS["Llama-3-70B"].config]:
     print(f"{one.name:22} looking back costs more than the feed-forward networks after {crossing:,.0f} tokens")
 
 # %% [markdown]
-# In a short text the feed-forward networks are most of the work; in a long one looking back takes over, and the small
+# In a short text the feed-forward networks are the largest part of the work; in a long one looking back takes over, and the small
 # model is overtaken first. (Whether operations are what one waits for at all is the question of lesson 06.)
 #
 # ## What you can now do

@@ -120,6 +120,21 @@ edited("block", "o_forgotten", old="mixed.reshape(n, -1) @ weights.o.T",
 edited("block", "o_forgotten_everywhere", old="mixed.reshape(n, -1) @ weights.o.T", new="mixed.reshape(n, -1)",
        says="The size of tensor a", why="It forgets o: Hq·D numbers cannot be added to d.")
 
+edited("block", "heads_before_tokens", old="(h @ weights.q.T).view(n, config.n_heads, config.head_dim)",
+       new="(h @ weights.q.T).view(config.n_heads, n, config.head_dim).transpose(0, 1)", says="one after the other",
+       why="It views q as [Hq, n, D], so that a head is made of pieces of several tokens.")
+
+edited("block", "heads_strided", old="(h @ weights.q.T).view(n, config.n_heads, config.head_dim)",
+       new="(h @ weights.q.T).view(n, config.head_dim, config.n_heads).transpose(1, 2)", says="one after the other",
+       why="It takes every Hq-th number of a row for a head; a head is D numbers in a row.")
+
+edited("block", "heads_put_together_wrongly", old="mixed.reshape(n, -1) @ weights.o.T",
+       new="mixed.transpose(0, 1).reshape(n, -1) @ weights.o.T", says="in the same order",
+       why="It brings the heads to the front before it makes rows of them, so that rows mix tokens.")
+
+edited("block", "values_from_k", old="(h @ weights.v.T)", new="(h @ weights.k.T)",
+       says="weights.v the values", why="It makes the values with weights.k.")
+
 edited("block", "keys_not_turned", old="q, k = apply_rope(q, cos, sin), apply_rope(k, cos, sin)",
        new="q = apply_rope(q, cos, sin)", says="Queries and keys are turned", why="It turns the queries only.")
 

@@ -86,7 +86,8 @@ def _encode_tensor(torch, value, room: list[int]) -> object:
     if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
         return ["object", f"a {value.layout} tensor on {value.device}"]
     _spend(room, value.numel() * value.element_size())
-    dense = torch.Tensor.detach(value).cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    plain = torch.Tensor.detach(value).cpu().resolve_conj().resolve_neg()
+    dense = plain.clone(memory_format=torch.contiguous_format).reshape(-1)  # .contiguous() keeps the strides of one number
     raw = dense.view(torch.uint8).numpy().tobytes() if dense.numel() else b""
     return ["tensor", str(value.dtype).removeprefix("torch."), list(value.shape), _base64(raw)]
 

@@ -87,7 +87,7 @@ def a_table_in_bfloat16(answer, rng):
 
 @probe("nearest", hidden=True, hint="A table with fewer than k rows gives all of them, and stays as it was, like the query.")
 def fewer_rows_than_k(answer, rng):
-    query, table = directions(rng, 1, 3)[0], directions(rng, 5, 3)
+    query, table = 3 * directions(rng, 1, 3)[0], 3 * directions(rng, 5, 3)
     return [*answer.nearest(query, table, 50), query, table]
 
 # ---- rope_angles ----
@@ -131,9 +131,12 @@ def half_as_many_angles_as_channels(answer, rng):
 @probe("apply_rope", points=3,
        hint="Half-split layout: channel j turns together with channel j + D/2, not with its neighbour j + 1.")
 def partners_are_half_a_head_apart(answer, rng):
-    x = rng.integers(0, 1, 1, 1, 10).float()
-    x[0, 0, rng.sample(range(10), 2)] = 1.0
-    return answer.apply_rope(x, *angles(rng, 1, 5))
+    turn, results = angles(rng, 1, 5), []
+    for channel in (rng.integers(0, 5), rng.integers(5, 10)):
+        x = rng.integers(0, 1, 1, 1, 10).float()
+        x[..., channel] = 1.0
+        results.append(answer.apply_rope(x, *turn).abs())  # where the 1 goes; a wrong sign is another probe's question
+    return results
 
 @probe("apply_rope", points=2,
        hint="Turn from a towards b: new a = a·cos − b·sin, new b = b·cos + a·sin. The other signs turn backwards.")
@@ -167,7 +170,7 @@ def the_dtype_of_x(answer, rng):
        hint="A query at position m and a key at position n must give a score that depends on m − n only.")
 def only_the_distance_survives(answer, rng):
     q, k, speed = rng.normal(1, 1, 12), rng.normal(1, 1, 12), rng.uniform(6, low=0.01, high=1.0)
-    m, n, far = rng.integers(0, 9), rng.integers(0, 9), rng.integers(10, 90)
+    m, n, far = rng.integers(9, 18), rng.integers(0, 9), rng.integers(10, 90)
 
     def at(x, position):
         return answer.apply_rope(x, (position * speed).cos()[None], (position * speed).sin()[None])

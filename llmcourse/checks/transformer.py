@@ -158,6 +158,14 @@ def attention_adds_to_the_stream(answer, rng):
     return [answer.block(LONG * rng.normal(1, TINY.width), weights, *angles(rng, 1), TINY) for _ in range(3)]
 
 
+@probe("block", atol=ROUNDING,
+       hint="A row of q is Hq heads of D numbers, one after the other: view it as [n, Hq, D]; what attention gives goes back "
+            "to [n, Hq·D] in the same order. weights.k makes the keys, weights.v the values.")
+def heads_lie_side_by_side(answer, rng):
+    weights, (cos, sin) = without(layer(rng), "down"), angles(rng, 8)
+    return answer.block(LONG * rng.normal(8, TINY.width), weights, cos * 0 + 1, sin * 0, TINY)
+
+
 @probe("block", atol=ROUNDING, points=2,
        hint="The second half is x + swiglu of rms_norm(x, mlp_norm): its own norm, and the plain x is what it is added to.")
 def the_feed_forward_network_adds_to_the_stream(answer, rng):

@@ -89,6 +89,23 @@ def test_every_right_way_to_write_the_speeds_passes_every_probe(lab, way, seed):
         assert judge(probe, got, run_probe(probe, lab, seed)).ok, probe.name
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_angles_and_turn_with_complex_numbers_pass_every_probe(lab, seed):
+    """Their real and imaginary parts are views with strides of their own."""
+    def rope_angles(positions, head_dim, theta):
+        angles = positions[:, None] * theta ** (-torch.arange(0, head_dim, 2) / head_dim)
+        hands = torch.polar(torch.ones_like(angles), angles)
+        return hands.real, hands.imag
+
+    def apply_rope(x, cos, sin):
+        turned = torch.complex(*x.float().chunk(2, dim=-1)) * torch.complex(cos, sin)[:, None]
+        return torch.cat([turned.real, turned.imag], dim=-1).to(x.dtype)
+
+    other = Answer({"rope_angles": rope_angles, "apply_rope": apply_rope})
+    for probe in (*lesson("02").of("rope_angles"), *lesson("02").of("apply_rope")):
+        assert judge(probe, run_probe(probe, other, seed), run_probe(probe, lab, seed)).ok, probe.name
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_angles_or_speeds_in_half_precision_fail_whatever_the_seed(lab, dtype, seed):
