@@ -95,15 +95,16 @@ for word in [" king", " Monday", " seven", " France", " walked"]:
 # Nobody told the model that Monday is a day. It saw in which company each token occurs, and tokens that keep the same
 # company ended up with similar rows.
 #
-# Other spellings are near, too: "␣king", "␣King" and "King" have three ids, strangers in lesson 01, and here is where the
-# model learned that they are relatives. But do not forget the space. Without it, "king" is another token:
+# Other spellings are near, too: "␣king", "␣King" and "King" have three ids, strangers in lesson 01, and here is where
+# the model learned that they are relatives. But do not forget the space. Without it, "king" is another token:
 
 # %%
 print("   ".join(f"{token} {cosine:.2f}" for token, cosine in near(row_of("king"))))
 print("where it occurs:", *["|".join(tokenizer.tokens(tokenizer.encode(word))) for word in ["asking", "parking"]])
 
 # %% [markdown]
-# No queens here, but the ends of words: this token is mostly what is left of a longer word that was cut. And a word that is cut into several tokens has no row at all.
+# No queens here, but the ends of words: this token is mostly what is left of a longer word that was cut. And a word
+# that is cut into several tokens has no row at all.
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -156,8 +157,8 @@ measured("rows nearer to python than snake", rows_between(" python", " snake"))
 print("   ".join(f"{token} {cosine:.2f}" for token, cosine in near(row_of(" python"), 12)))
 
 # %% [markdown]
-# In the text that this model learned from, python is mostly a language. One row must serve for both meanings, and the animal
-# lost. (Later layers tell them apart by looking at the words around; the table cannot.)
+# In the text that this model learned from, python is mostly a language. One row must serve for both meanings, and the
+# animal lost. (Later layers tell them apart by looking at the words around; the table cannot.)
 #
 # Some of the snake is still there. Take away what all rows have in common, their mean, and the hill moves to zero.
 
@@ -298,8 +299,8 @@ for m, n in [(2, 0), (5, 3), (105, 103), (12, 3)]:
 #
 # $$θ^{-2i/D} \text{ radians per token,} \qquad i = 0 … D/2 - 1.$$
 #
-# Pair 0 turns by one radian a token, each next pair more slowly. For SmolLM2 (the tokens that a full turn takes
-# are the pair's *wavelength*):
+# Pair 0 turns by one radian a token, each next pair more slowly. For SmolLM2 (the tokens that a full turn takes are the
+# pair's *wavelength*):
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -330,8 +331,8 @@ explore(plots.rope_dial, position=(0, 256, 20), theta=(100, 1_000_000, 100_000),
 # prefer the token three places back.)
 #
 # ## Only the distance survives, measured
-# Now with the model's own queries and keys: 64 tokens of a speech, all 30 layers. The engine
-# takes its stages from a table of functions, `parts`. We exchange one of them, `rope`, for one that also keeps what goes in.
+# Now with the model's own queries and keys: 64 tokens of a speech, all 30 layers. The engine takes its stages from a
+# table of functions, `parts`. We exchange one of them, `rope`, for one that also keeps what goes in.
 
 # %%
 text = tokenizer.encode(speeches()["2026-Trump-1"])[:128]
@@ -469,8 +470,8 @@ for name, turning in turns.items():
     print(f"{name:12} {perplexity(wrong_logits(rope=turning)):7.1f}")
 
 # %% [markdown]
-# The wrong layout is not much better than no order at all. And *backwards* is the second mistake, a wrong sign: the model then
-# takes what came before for what comes after.
+# The wrong layout is not much better than no order at all. And *backwards* is the second mistake, a wrong sign: the
+# model then takes what came before for what comes after.
 #
 # The two layouts differ only in the order of channels, so a file can be made for the other custom by sorting the rows of
 # two weights. (This very model came in a file of the interleaved kind; the loader sorted it back.)
@@ -511,8 +512,9 @@ for start in [0, 250, 1_000, 7_900]:
     print(f"{start:14,} {row[0]:9.2f} {row[1]:10.2f}")
 
 # %% [markdown]
-# In the first line a bfloat16 engine looks perfect, at least to perplexity. A quick test on a short prompt would pass it, and users with long
-# texts would find that the model "gets confused". So: test late positions, and compute angles in float32.
+# In the first line a bfloat16 engine looks perfect, at least to perplexity. A quick test on a short prompt would pass
+# it, and users with long texts would find that the model "gets confused". So: test late positions, and compute angles
+# in float32.
 #
 # ## What you can now do
 # - Look a token up, find its neighbours, and say how near is near: compared with the hill of random pairs.

@@ -88,8 +88,8 @@ print(f"and ends as those rows plus {len(writes)} writes:", bool(gap < 1e-5))
 
 # %% [markdown]
 # So the last vector is a sum with one term for each writer. Who writes how much? The *length* of a vector (the root of
-# the sum of its squares) tells. The picture shows one word in the middle; then move the slider, and stop at the
-# first token.
+# the sum of its squares) tells. The picture shows one word in the middle; then move the slider, and stop at the first
+# token.
 
 # %%
 def at_token(position):
@@ -119,7 +119,7 @@ print(f"the first token's row is {length.max():,.0f} long at most, and {length[-
 # %% [markdown]
 # Such *massive activations* are no accident of this model; they were found in many, at the first token and in a few
 # channels (Sun et al. 2024). Remember the attention sink of lesson 03, the token that heads look at when they have
-# nothing to look for: this is how it is made. The last layers take most of it away again.
+# nothing to look for: the two go together. The last two layers take most of it away again.
 #
 # A stream whose rows differ so much in length would be hard to read. Hence the norm.
 
@@ -165,8 +165,8 @@ for position in (0, 1, len(ids) - 1):
 # $$\text{silu}(a) = a \cdot \text{sigmoid}(a)$$
 #
 # Two matrices, gate and up, read the same x and widen it from d to f numbers. Where silu of the gate is near zero, the
-# product is, too, whatever up says: channel by channel the gate decides how much of up passes. A third matrix, down, brings
-# f back to d.
+# product is, too, whatever up says: channel by channel the gate decides how much of up passes. A third matrix, down,
+# brings f back to d.
 
 # %%
 a = torch.linspace(-5, 5, 101)
@@ -390,8 +390,8 @@ for part, number in parameters.items():
 
 # %% [markdown]
 # And the work? One new token costs two floating point operations (FLOPs) for each number of a matrix that it meets: a
-# product and a sum. The table is only looked up. On top comes *looking back*: a score for each earlier token, and a share of its value; this
-# part grows with the text. Move both controls: try other models, and longer texts.
+# product and a sum. The table is only looked up. On top comes *looking back*: a score for each earlier token, and a
+# share of its value; this part grows with the text. Move both controls: try other models, and longer texts.
 
 # %%
 def anatomy(model, tokens_before=1024):
@@ -415,8 +415,8 @@ for one in [config, MODELS["Llama-3-8B"].config, MODELS["Llama-3-70B"].config]:
     print(f"{one.name:22} looking back costs more than the feed-forward networks after {crossing:,.0f} tokens")
 
 # %% [markdown]
-# In a short text the feed-forward networks are the largest part of the work; in a long one looking back takes over, and the small
-# model is overtaken first. (Whether operations are what one waits for at all is the question of lesson 06.)
+# In a short text the feed-forward networks are the largest part of the work; in a long one looking back takes over, and
+# the small model is overtaken first. (Whether operations are what one waits for at all is the question of lesson 06.)
 #
 # ## What you can now do
 # - Draw the whole model on a napkin, and say who reads and who writes the stream.
