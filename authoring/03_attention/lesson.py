@@ -38,8 +38,8 @@ print(f"L = {config.n_layers}, d = {config.width}, D = {config.head_dim}, "
 # %% [markdown]
 # ## Why look at all?
 # A token's row in the table of lesson 02 knows nothing of its neighbours. "bank" has the same vector beside a river
-# as beside money. Somewhere in the model it must learn where it stands, and this is the only place where one token can
-# hear of another. Everything else in the model works on each token alone.
+# as beside money. Somewhere in the model it must learn where it stands. Attention is the only place where one token can
+# hear of another; everything else in the model works on each token alone.
 
 # %% [markdown]
 # ## By hand: three tokens
@@ -93,7 +93,7 @@ print("the result of it:", [round(number, 2) for number in mixed[2].tolist()])
 # %% [markdown]
 # ## Why divide by √D?
 # A dot product of D numbers is a sum of D terms. The more terms, the farther the sum strays from 0. Draw queries and
-# keys at random, every number with spread 1, and see how far.
+# keys at random, every number with spread 1 (*spread* is the standard deviation), and see how far.
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -104,7 +104,8 @@ for D in (4, 16, 64, 256):
     print(f"D = {D:3}: the products spread by {spread:5.1f}, and √D = {math.sqrt(D):4.0f}")
 
 # %% [markdown]
-# The spread *is* √D. So dividing by √D brings it back to 1, for heads of any size. Softmax cares: it looks at
+# The spread *is* √D. (Each of the D terms has spread 1. Of independent terms the *squares* of the spreads add up, here to
+# D.) So dividing by √D brings it back to 1, for heads of any size. Softmax cares: it looks at
 # differences, and one score that is larger by 8 gets e⁸ times the weight, thousands of times as much. The article
 # divides by something else, the root of the *hidden* dimension, the width d of the whole model. Here is what each
 # does to our model's D and d.
@@ -145,8 +146,8 @@ plots.entropies(bits, even)
 # The same order in every layer. Divided by √d, attention comes close to the grey level, where all tokens get the same
 # weight and looking is pointless. Undivided, it stares at a single token.
 #
-# **Predict.** How much does it matter? *Perplexity* says how unsure the model is of the next token: 18 means as unsure
-# as between 18 equally likely ones. With √D the page above has the perplexity that the next cell prints. What will it
+# **Predict.** How much does it matter? *Perplexity* says how unsure the model is of the next token: 10 means as unsure
+# as between 10 equally likely ones. With √D the page above has the perplexity that the next cell prints. What will it
 # be when every layer divides by √d instead?
 
 # %%
@@ -217,8 +218,9 @@ print("what it returned is the value of key 0:", torch.equal(trap[0, 0], layer_v
 
 # %% [markdown]
 # ## Many heads
-# One mean of values is a poor catch: a verb may want its subject *and* its tense. So attention happens Hq times side
-# by side, each time with D numbers of its own. These are the heads; their results are put end to end, Hq · D numbers.
+# One mean of values is a poor catch: a verb may want its subject *and* its tense. So attention happens Hq times side by
+# side, each time with D numbers of its own. These are the heads; their results are put end to end, Hq · D numbers, and
+# one more matrix mixes them (lesson 04).
 #
 # Keys and values must be kept for all tokens, and that is memory. The cheap trick of today's models: several query
 # heads share one head of keys and values. With one for each it is called MHA (multi-head attention), with one for all
@@ -260,9 +262,10 @@ maps = watch_attention(model, ids).weights()
 plots.all_heads(maps)
 
 # %% [markdown]
-# Two patterns stand out. Some tiles have a dark line just below the diagonal: a head that looks at the token before.
-# And very many have a dark left edge: heads that look at the first token, from wherever they are. A pattern that one
-# sees in a picture is a guess; let us measure it, for every head, on the page of 192 tokens.
+# Patterns stand out. Some tiles have a dark line just below the diagonal: a head that looks at the token before. And
+# very many have a dark left edge: heads that look at the first token, from wherever they are. (In layers 3 to 9 there
+# is a second dark column; we come back to it.) A pattern that one sees in a picture is a guess; let us measure it, for
+# every head, on the page of 192 tokens.
 
 # %% [markdown]
 # **Predict.** Take all heads of all layers together. What share of all attention goes to the very first token of the
@@ -284,8 +287,8 @@ plots.head_scores({"Weight on the token before": previous, "Weight on the first 
 
 # %% [markdown]
 # ### A head that looks at the token before
-# The framed head above has a job. Does it know the words, or only the place? Give it tokens drawn at random, where
-# nothing means anything.
+# The head that is framed in the upper grid has a job. Does it know the words, or only the place? Give it tokens drawn
+# at random, where nothing means anything.
 
 # %%
 layer, head = divmod(int(previous.argmax()), config.n_heads)
@@ -310,10 +313,10 @@ for start in ["The", "\n", " zebra", "7"]:
 print(f"token 5, for comparison, gets {page_weights[:, :, 6:, 5].mean():.1%} of what comes after it")
 
 # %% [markdown]
-# Some tokens make a better first than others, but whatever stands there is looked at: it is the place, not the word.
-# Why? A row of weights must add up to 1, and a head
-# cannot say "nothing here for me". It needs somewhere to put its weight where it does no harm. So look at what the
-# first token *gives*: how long is its value, compared with the others'?
+# Some tokens make a better first than others, but whatever stands there is looked at: the place counts more than the
+# word. Why? A row of weights must add up to 1, and a head cannot say "nothing here for me". It needs somewhere to put
+# its weight where it does no harm. So look at what the first token *gives*: how long is its value, compared with the
+# others'?
 
 # %%
 length = seen.v.norm(dim=-1)          # [L, n, Hkv]
@@ -323,8 +326,22 @@ print(f"shorter than the others' in {(share < 1).sum()} of {config.n_layers} lay
       f"to less than a third in {(share < 1 / 3).sum()}")
 
 # %% [markdown]
-# A large weight on a tiny value: next to nothing is added. The first token is a drain for attention that is not
-# needed, an *attention sink*. Any cache that forgets the first token pulls the plug; lesson 08 shows what happens then.
+# A large weight on a short value: little is added. The first token is a drain for attention that is not needed, an
+# *attention sink*.
+#
+# And the second dark column, in layers 3 to 9? It is the *the* in the middle of the sentence. Compare it with the first
+# token, and with *cat*.
+
+# %%
+looked, words = watch_attention(model, ids), tokenizer.tokens(ids)
+for place in (0, words.index("␣the"), words.index("␣cat")):
+    weight = maps[3:10, :, place + 1 :, place].mean()
+    size = looked.v[3:10, place].norm(dim=-1).mean()
+    print(f"{words[place]:5} gets {weight:4.0%} of what comes after it; length of its value {size:.1f}")
+
+# %% [markdown]
+# So a sink need not be the first token: a word that says little can become one, for some layers. The first is one in
+# nearly all. Any cache that forgets it pulls the plug; lesson 08 shows what happens then.
 
 # %% [markdown]
 # ## Play
@@ -352,7 +369,9 @@ explore(look, text="Anna met Bruno. Then Anna met Clara. Then Anna met",
 # %% [markdown]
 # ## Attention without the big matrix
 # The scores of a text are a matrix, n × n, for each head. That grows with the square. Must we have all of them at
-# once? Softmax needs the whole row, it seems: its maximum and its sum. But both can be kept *running*. Look at a few
+# once? Softmax needs the whole row, it seems: its sum, and its largest score too. For in practice that one is subtracted
+# from all scores before exp. It changes nothing, as all powers shrink by the same factor and their sum does too; and no
+# power is above 1 then. But sum and maximum can be kept *running*. Look at a few
 # keys at a time, and keep three things: the largest score so far, the sum of exp(score − largest), and the values
 # mixed with those powers. When a block brings a larger score, what you have was measured against the wrong maximum:
 # shrink it by exp(old − new).
@@ -390,8 +409,8 @@ plots.score_memory(lengths, whole, blocks, BLOCK)
 # meets every key. And in plain PyTorch, as in the lab, the loop is no faster; the gain comes when a kernel spares the
 # trips to memory (lesson 14).
 #
-# The maximum is not for beauty. A computer's numbers end somewhere, and exp gets there soon. Our model's scores would
-# still pass in float32. In float16, which is common on GPUs, they would not.
+# Subtracting the maximum is not for beauty. A computer's numbers end somewhere, and exp gets there soon. Our model's
+# scores would still pass in float32. In float16, which is common on GPUs, they would not.
 
 # %%
 largest = finite.max().item() / math.sqrt(config.head_dim)

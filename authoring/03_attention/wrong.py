@@ -124,6 +124,12 @@ def a_large_number_for_infinity(q, k, v, mask, scale):
     return (q @ k.T * scale).masked_fill(~mask, -1e30).softmax(-1) @ v
 
 
+@wrong("attention", says="Hide with -inf")
+def gpt2s_number_for_infinity(q, k, v, mask, scale):
+    """It hides with -10,000, as GPT-2's first code did; visible scores below that lose to hidden ones."""
+    return ((q @ k.T * scale).masked_fill(~mask, -1e4).softmax(-1) * mask) @ v
+
+
 # ---- grouped_attention ----
 
 edited("grouped_attention", "scale_by_the_width", old="1 / math.sqrt(head_size)", new="1 / math.sqrt(n_heads * head_size)",
@@ -227,7 +233,7 @@ edited("online_attention", "one_maximum_for_all_online", old="scores.amax(-1, ke
 
 @wrong("online_attention", says="never of a score alone")
 def without_a_maximum(q, k, v, block):
-    """It adds up exp of the scores as they are, without a running maximum, and exp overflows beyond 88."""
+    """It does without a running maximum: sooner or later a score is too large for it, and exp overflows beyond 88."""
     total, mix = 0.0, 0.0
     for start in range(0, len(k), block):
         powers = torch.exp(q @ k[start : start + block].T / math.sqrt(q.shape[1]))
@@ -274,3 +280,16 @@ def mean_of_the_blocks(q, k, v, block):
         powers = torch.exp(scores - scores.amax(-1, keepdim=True))
         mix = mix + powers / powers.sum(-1, keepdim=True) @ v[start : start + block]
     return mix / len(starts)
+
+
+@wrong("online_attention", says="Do not find the maximum beforehand")
+def two_passes(q, k, v, block):
+    """It goes through the keys twice, first for the maximum; all scores are computed two times, and nothing is online."""
+    scores = [lambda at=start: q @ k[at : at + block].T / math.sqrt(q.shape[1]) for start in range(0, len(k), block)]
+    top, total, mix = torch.full((len(q), 1), -math.inf), 0.0, 0.0
+    for one in scores:
+        top = torch.maximum(top, one().amax(-1, keepdim=True))
+    for i, one in enumerate(scores):
+        powers = torch.exp(one() - top)
+        total, mix = total + powers.sum(-1, keepdim=True), mix + powers @ v[i * block : (i + 1) * block]
+    return mix / total

@@ -126,7 +126,7 @@ for result in texts["greedy"]:
 
 # %% [markdown]
 # What was said once becomes likelier to be said again, the model is ever surer of it, and greedy has no way out. (The
-# text about the sea has not closed its circle yet.) Larger models do it, too, only later: Holtzman and others (2020, "The
+# text about the sea has not closed its circle yet.) Larger models do it, too: Holtzman and others (2020, "The
 # curious case of neural text degeneration") made the filter top-p against it, which you will meet below.
 #
 # What do the drawn texts look like?
@@ -225,14 +225,15 @@ def both(temperature):
 both(1.0)
 
 # %% [markdown]
-# Each curve runs over all V tokens, the likeliest on the left; what stands left of a line is kept. On the open question
+# Each curve runs over the tokens, the likeliest on the left (it leaves the picture at 10⁻⁷); what stands left of a line
+# is kept. On the open question
 # (left) top-p keeps many more than min-p, yet both act sensibly. Now raise the temperature:
 
 # %%
 both(1.5)
 
 # %% [markdown]
-# The right picture is the point. Heat lifts the tail, and the tail alone holds more than a tenth of the probability.
+# The right picture is the point. Heat lifts the tail, until far more than a tenth of the probability lies in it.
 # So top-p, which insists on nine tenths, must take in thousands of tokens to get there, for a question with one
 # answer. Min-p looks at the leader only, and stays strict. That is why it is liked at high temperatures.
 #
@@ -242,6 +243,7 @@ both(1.5)
 # %% [markdown]
 # ## The order matters
 # Temperature first, or top-p first? By hand: probabilities 0.6, 0.25, 0.1, 0.05, temperature 3, top-p 0.5.
+# (A logit divided by 3 is the cube root of the probability; then all are made to add up to 1 again.)
 
 # %%
 small = torch.tensor([0.6, 0.25, 0.1, 0.05]).log()
@@ -262,12 +264,13 @@ for text, row in scores.items():
     print(f"{text} … top-p 0.9 keeps {first:,} tokens after temperature 1.5, {second:,} before it")
 
 # %% [markdown]
-# Another order, another set of tokens. So an engine must fix one and say which. Ours is that of transformers:
+# Another order, another set of tokens. So an engine must fix one and say which. Ours is that of the library
+# `transformers`:
 #
 # > repetition penalty → temperature → top-k → top-p → min-p → draw
 #
-# and greedy is: penalty, then the largest. Others decide otherwise; llama.cpp, for one, puts the temperature last. When two
-# engines write different texts with the same settings, compare this line first.
+# and greedy is: penalty, then the largest. Others decide otherwise; llama.cpp, for one, puts the temperature last. When
+# two engines write different texts with the same settings, compare this line first.
 #
 # ## Play
 # All knobs at once, on either prompt. Try: temperature 2 with nothing else; then top-p 0.9; then top-p back to 1 and
@@ -304,7 +307,7 @@ for name, some in {"before": logits, "penalty 2": penalised, "both divided": div
 # %% [markdown]
 # ## Luck, and how to have the same again
 # The draw itself: lay the probabilities side by side, in order of ids, into a stripe from 0 to 1. Take a uniform number
-# u. The token on which it falls is drawn; a likely token is a broad target. Here are the six likeliest animals (top-k 6),
+# u. The token on which it falls is drawn; a likely token is a broad target. Here are the six likeliest tokens (top-k 6),
 # and three numbers u.
 
 # %%
@@ -374,8 +377,9 @@ plots.entropy(tokenizer.tokens(ids[1:]), undecided)
 
 # %% [markdown]
 # Before a token that must come (*States* after *United*, the second *box*) there is hardly a choice; before a new thing
-# enters the story there are a hundred and more. No single k would be right for both. That is what top-p and min-p are for.
-# (A surprise: *Once upon a time* is no sure thing for this model. With so little text before it, anything may follow.)
+# enters the story there may be a hundred and more. No single k would be right for both. That is what top-p and min-p
+# are for. (A surprise: *Once upon a time* is no sure thing for this model. With so little text before it, anything may
+# follow.)
 #
 # ## What you can now do
 # - Turn four logits into probabilities at any temperature, on paper.

@@ -76,6 +76,14 @@ def by_the_largest_size(logits, temperature):
     finite = logits[logits > -math.inf]
     return (logits - finite.abs().max()) / temperature
 
+
+@wrong("apply_temperature", says="Equal ones stay equal")
+def one_winner_when_tiny(logits, temperature):
+    """At a tiny temperature it gives all to one token, also where several are equally likely."""
+    if temperature < 1e-6:
+        return torch.full_like(logits, -math.inf).index_fill(0, logits.argmax(), 0.0)
+    return (logits - logits.max()) / temperature
+
 # ---- top_k_filter ----
 
 
@@ -127,6 +135,10 @@ def topk_needs_k_values(logits, k):
 
 edited("top_p_filter", "drops_the_crossing_token", old="(before < p)", new="(before + probabilities <= p)",
        says="The token that crosses p stays", why="It drops the token that crosses p; what it keeps sums to less than p.")
+
+edited("top_p_filter", "one_is_not_everything", old="    if p >= 1:", new="    if p > 1:",
+       says="p = 1 keeps every token",
+       why="It adds up at p = 1 too, and cuts what comes after the sum has been rounded to 1; 1 means no filter.")
 
 edited("top_p_filter", "zero_means_off", old="    if p >= 1:", new="    p = p or 1.0\n    if p >= 1:",
        says="Python takes 0 for false", why="It takes p = 0 for no filter; 0 leaves the likeliest token alone.")

@@ -72,6 +72,15 @@ def bits_for_bytes(config, n_tokens, n_past, weight_bits, kv_bits):
     return weights * weight_bits + (n_past + n_tokens) * 2 * config.n_layers * kv * kv_bits
 
 
+@wrong("forward_bytes", says="a byte has eight")
+def whole_bytes(config, n_tokens, n_past, weight_bits, kv_bits):
+    """It divides by eight without the remainder and loses part of a byte; at 4.5 bits there are such."""
+    d, q, kv = config.width, config.n_heads * config.head_dim, config.n_kv_heads * config.head_dim
+    layer = 2 * d * q + 2 * d * kv + 3 * d * config.ffn_width + 2 * d
+    weights = config.n_layers * layer + d + config.vocab_size * d + (0 if config.tied else n_tokens) * d
+    return weights * weight_bits // 8 + (n_past + n_tokens) * 2 * config.n_layers * kv * kv_bits // 8
+
+
 edited("forward_bytes", "one_width_for_both", old="kept * kv_bits", new="kept * weight_bits",
        says="Each counts for its own numbers", why="It counts the cache with the bits of the weights.")
 

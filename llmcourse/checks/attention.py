@@ -8,7 +8,7 @@ import torch
 
 from llmcourse.checks import exercise, probe, raises
 
-from .attention_inputs import ATTENTION, HINTS, OUT_OF_SIGHT, SOFTMAX, Kept, head, heads, some_mask, whole
+from .attention_inputs import ATTENTION, HINTS, OUT_OF_SIGHT, SOFTMAX, Kept, LateKeys, head, heads, some_mask, whole
 
 exercise("softmax", hints=HINTS["softmax"], forbids=SOFTMAX)
 exercise("causal_mask", hints=HINTS["causal_mask"], forbids=ATTENTION)
@@ -113,6 +113,12 @@ def a_hidden_key_has_no_influence(answer, rng):
     mask, loud = some_mask(rng, 3, 5), torch.cat([k, 400 * q])
     return answer.attention(q, loud, torch.cat([v, v[:3]]), torch.cat([mask, torch.zeros(3, 3) > 0], 1), 0.5)
 
+@probe("attention", hidden=True,
+       hint="Hide with -inf: a number such as -10,000 may be more than what the visible keys score.")
+def visible_scores_far_below_zero(answer, rng):
+    q, k, v = 32 + whole(rng, 4, 3, 4), whole(rng, 32, 6, 4) / 256 - 300, rng.normal(6, 4)
+    return answer.attention(q, k, v, some_mask(rng, 3, 6), 0.5)
+
 @probe("attention", hidden=True, hint="A query that may see nothing gets zeros, not NaN and not a mean of what is hidden.")
 def a_query_that_sees_nothing(answer, rng):
     q, k, v = head(rng, 4, 6, 3)
@@ -207,7 +213,8 @@ def the_last_block_is_shorter(answer, rng):
 
 @probe("online_attention", hint="Take exp of score minus maximum, never of a score alone: it overflows.")
 def scores_far_beyond_exp(answer, rng):
-    return answer.online_attention(whole(rng, 900, 1, 4), whole(rng, 5, 9, 4), rng.normal(9, 4), 3)
+    q, k = whole(rng, 900, 1, 4), whole(rng, 5, 9, 4)
+    return answer.online_attention(q, k[(k @ q[0]).argsort()], rng.normal(9, 4), 3)
 
 @probe("online_attention", points=2,
        hint="What you keep must not grow with T: no list and no matrix of scores; forget a block before the next.")
@@ -215,6 +222,13 @@ def nothing_that_grows_with_the_text(answer, rng):
     q, k, v = head(rng, 3, 120, 2)
     with Kept(q) as kept:
         return [answer.online_attention(q, 0 * k, v, 4), kept.compared_with(len(k))]
+
+@probe("online_attention",
+       hint="One pass: when exp is first taken, later blocks have not been looked at. Do not find the maximum beforehand.")
+def later_keys_are_not_known_before(answer, rng):
+    q, k, v = whole(rng, 2, 1, 4).abs() + 1, whole(rng, 2, 9, 4), rng.normal(9, 4)
+    with LateKeys(k, 3):
+        return answer.online_attention(q, k, v, 3).isfinite().all().item()
 
 @probe("online_attention", hidden=True, hint="Every query has its own maximum and sum: one for all lets the others vanish.")
 def each_query_has_its_own_maximum(answer, rng):

@@ -89,7 +89,8 @@ def tokens_of_a_step_share_the_weights(answer, rng):
 @probe("forward_bytes", points=2, **EXACT,
        hint="weight_bits and kv_bits are bits, and a byte has eight. Each counts for its own numbers.")
 def bits_are_an_eighth_of_a_byte(answer, rng):
-    config, past, more = small_model(rng), rng.integers(5, 60), rng.integers(5, 60)
+    config = small_model(rng).with_(n_layers=7, width=2 * rng.integers(80, 120) + 1)  # leaves parts of bytes
+    past, more = rng.integers(5, 60), rng.integers(5, 60)
     weights = [wider_by(answer, config, 4, 1, bits) for bits in (16, 4.5)]
     return [*weights, longer_by(answer, config, past, more, 12) - 3 * longer_by(answer, config, past, more, 4)]
 

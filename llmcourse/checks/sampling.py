@@ -68,13 +68,15 @@ def centred(scaled):
        hint="Divide by the temperature: at 0.5 all differences double, at 2 they halve.")
 def differences_are_divided(answer, rng):
     logits = 3 * rng.normal(9)
-    temperatures = (rng.uniform(low=0.2, high=0.9), rng.uniform(low=1.2, high=4))
+    temperatures = (rng.uniform(low=0.2, high=0.45), rng.uniform(low=1.2, high=4))
     return [centred(answer.apply_temperature(logits, temperature)) for temperature in temperatures]
 
 @probe("apply_temperature", points=2,
-       hint="Take the largest logit away before you divide: otherwise a tiny temperature makes several of them inf.")
+       hint="Take the largest logit away before you divide: otherwise a tiny temperature makes several of them inf. "
+            "Equal ones stay equal at any temperature.")
 def a_tiny_temperature_does_not_overflow(answer, rng):
-    return answer.apply_temperature(900 + 100 * rng.uniform(7), 1e-37).softmax(-1)
+    logits = torch.tensor(rng.shuffled([900.0, 930.0, 985.0, 990.0, 990.0, 905.0]))
+    return answer.apply_temperature(logits, 1e-37).softmax(-1)
 
 @probe("apply_temperature", hint="The logits that came in belong to the caller: no -= and no /=.")
 def temperature_leaves_the_callers_logits(answer, rng):
@@ -151,7 +153,9 @@ def p_zero_keeps_the_likeliest(answer, rng):
 
 @probe("top_p_filter", hint="p = 1 keeps every token, also the least likely.")
 def p_one_keeps_all(answer, rng):
-    return answer.top_p_filter(12 * rng.normal(40), 1.0)
+    logits = 4 * rng.normal(40)
+    logits[rng.integers(0, 40)] = 60.0  # beside it the others vanish: the running sum is 1 at once, in float64 too
+    return answer.top_p_filter(logits, 1.0)
 
 @probe("top_p_filter", hint="When the sum has reached p exactly, no further token is needed.")
 def exactly_p_is_enough(answer, rng):
