@@ -341,7 +341,7 @@ for place in (0, words.index("␣the"), words.index("␣cat")):
 
 # %% [markdown]
 # So a sink need not be the first token: a word that says little can become one, for some layers. The first is one in
-# nearly all. Any cache that forgets it pulls the plug; lesson 08 shows what happens then.
+# most layers. Any cache that forgets it pulls the plug; lesson 08 shows what happens then.
 
 # %% [markdown]
 # ## Play
