@@ -105,8 +105,7 @@ for D in (4, 16, 64, 256):
 
 # %% [markdown]
 # The spread *is* √D. (Each of the D terms has spread 1. Of independent terms the *squares* of the spreads add up, here to
-# D.) So dividing by √D brings it back to 1, for heads of any size. Softmax cares: it looks at
-# differences, and one score that is larger by 8 gets e⁸ times the weight, thousands of times as much. The article
+# D.) So dividing by √D brings it back to 1, for heads of any size. Softmax cares: it looks at differences, and one score that is larger by 8 gets e⁸ times the weight, thousands of times as much. The article
 # divides by something else, the root of the *hidden* dimension, the width d of the whole model. Here is what each
 # does to our model's D and d.
 
@@ -166,7 +165,8 @@ for label, by in divisors.items():
     print(f"{label:14} perplexity {perplexity(by):6.1f}")
 measured("perplexity with √d", perplexity(by_width))
 corrected = perplexity(by_head) < perplexity(by_width)
-print("C07, scores are divided by √hidden:", "holds with a correction: by √D, the head's size" if corrected else "holds")
+print("C07, scores are divided by √hidden:",
+      "holds with a correction: by √D, the head's size" if corrected else "holds")
 
 # %% [markdown]
 # A fair word. A model learns its weights *for* its divisor, so any other one hurts it, and one trained with √d could
@@ -371,8 +371,7 @@ explore(look, text="Anna met Bruno. Then Anna met Clara. Then Anna met",
 # The scores of a text are a matrix, n × n, for each head. That grows with the square. Must we have all of them at
 # once? Softmax needs the whole row, it seems: its sum, and its largest score too. For in practice that one is subtracted
 # from all scores before exp. It changes nothing, as all powers shrink by the same factor and their sum does too; and no
-# power is above 1 then. But sum and maximum can be kept *running*. Look at a few
-# keys at a time, and keep three things: the largest score so far, the sum of exp(score − largest), and the values
+# power is above 1 then. But sum and maximum can be kept *running*. Look at a few keys at a time, and keep three things: the largest score so far, the sum of exp(score − largest), and the values
 # mixed with those powers. When a block brings a larger score, what you have was measured against the wrong maximum:
 # shrink it by exp(old − new).
 
