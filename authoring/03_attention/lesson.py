@@ -104,10 +104,10 @@ for D in (4, 16, 64, 256):
     print(f"D = {D:3}: the products spread by {spread:5.1f}, and √D = {math.sqrt(D):4.0f}")
 
 # %% [markdown]
-# The spread *is* √D. (Each of the D terms has spread 1. Of independent terms the *squares* of the spreads add up, here to
-# D.) So dividing by √D brings it back to 1, for heads of any size. Softmax cares: it looks at differences, and one score that is larger by 8 gets e⁸ times the weight, thousands of times as much. The article
-# divides by something else, the root of the *hidden* dimension, the width d of the whole model. Here is what each
-# does to our model's D and d.
+# The spread *is* √D. (Each of the D terms has spread 1. Of independent terms the *squares* of the spreads add up, here
+# to D.) So dividing by √D brings it back to 1, for heads of any size. Softmax cares: it looks at differences, and one
+# score that is larger by 8 gets e⁸ times the weight, thousands of times as much. The article divides by something else,
+# the root of the *hidden* dimension, the width d of the whole model. Here is what each does to our model's D and d.
 
 # %%
 by_head, by_width = math.sqrt(config.head_dim), math.sqrt(config.width)
@@ -368,12 +368,12 @@ explore(look, text="Anna met Bruno. Then Anna met Clara. Then Anna met",
 
 # %% [markdown]
 # ## Attention without the big matrix
-# The scores of a text are a matrix, n × n, for each head. That grows with the square. Must we have all of them at
-# once? Softmax needs the whole row, it seems: its sum, and its largest score too. For in practice that one is subtracted
-# from all scores before exp. It changes nothing, as all powers shrink by the same factor and their sum does too; and no
-# power is above 1 then. But sum and maximum can be kept *running*. Look at a few keys at a time, and keep three things: the largest score so far, the sum of exp(score − largest), and the values
-# mixed with those powers. When a block brings a larger score, what you have was measured against the wrong maximum:
-# shrink it by exp(old − new).
+# The scores of a text are a matrix, n × n, for each head. That grows with the square. Must we have all of them at once?
+# Softmax needs the whole row, it seems: its sum, and its largest score too. (In practice one subtracts the largest from
+# all scores before exp. That changes nothing, since all powers and their sum shrink by the same factor; and no power is
+# above 1.) But both can be kept *running*. Look at a few keys at a time, and keep three things: the largest score so
+# far, the sum of exp(score − largest), and the values mixed with those powers. When a block brings a larger score, what
+# you have was measured against the wrong maximum: shrink it by exp(old − new).
 
 # %%
 # NBVAL_CHECK_OUTPUT
