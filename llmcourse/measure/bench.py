@@ -11,7 +11,7 @@ from llmcourse.engine.prompts import IdsOnly
 from llmcourse.engine.sampling import SamplingParams
 from llmcourse.errors import PromptTooLong
 from llmcourse.measure.clock import Latency, Percentiles
-from llmcourse.measure.roofline import BITS_PER_BYTE, forward_flops, weight_bytes
+from llmcourse.measure.roofline import BITS_PER_BYTE, forward_flops, weight_bytes_read
 
 PROMPTS = {"decode": 16, "prefill": 512}  # prompt tokens unless asked otherwise
 _SEED = 0
@@ -96,7 +96,7 @@ def bench_prefill(
 def _step_bytes(model, cache, n_total: int) -> float:
     """Bytes of a decode step that brings a request to n_total tokens: weights once, and what this cache keeps of them."""
     n_computed = 1 if cache.keeps_past else n_total
-    return weight_bytes(model.config, n_computed, BITS_PER_BYTE * model.dtype.itemsize) + cache.bytes_for(n_total)
+    return weight_bytes_read(model.config, n_computed, BITS_PER_BYTE * model.dtype.itemsize) + cache.bytes_for(n_total)
 
 
 def _run(model, parts, cache: str, n_prompt: int, n_output: int, runs: int) -> tuple[list, Engine]:

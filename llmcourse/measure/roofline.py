@@ -51,10 +51,10 @@ def forward_bytes(
         weight_bits: bits of one weight, what its scales add included (4-bit groups of 32 with 16-bit scales: 4.5).
         kv_bits: bits of one number in the cache, its scales included; 0 without a cache.
     """
-    return weight_bytes(config, n_tokens, weight_bits) + kv_bytes(config, n_tokens + n_past, kv_bits)
+    return weight_bytes_read(config, n_tokens, weight_bits) + kv_bytes(config, n_tokens + n_past, kv_bits)
 
 
-def weight_bytes(config: ModelConfig, n_tokens: int, weight_bits: float) -> float:
+def weight_bytes_read(config: ModelConfig, n_tokens: int, weight_bits: float) -> float:
     """Bytes of the weights that a step over n tokens reads."""
     looked_up = 0 if config.tied else (n_tokens - config.vocab_size) * config.width  # rows in place of the whole table
     return (config.n_params + looked_up) * weight_bits / BITS_PER_BYTE
@@ -92,7 +92,7 @@ def step_work(
     flops = sum(forward_flops(config, n, past) for n, past in requests)
     kept = sum(n + past for n, past in requests)
     n_tokens = sum(n for n, _ in requests)
-    return Work(flops, weight_bytes(config, n_tokens, weight_bits) + kv_bytes(config, kept, kv_bits))
+    return Work(flops, weight_bytes_read(config, n_tokens, weight_bits) + kv_bytes(config, kept, kv_bits))
 
 
 def roofline_seconds(flops: float, bytes: float, peak_flops: float, bandwidth: float) -> float:

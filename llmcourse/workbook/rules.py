@@ -23,14 +23,14 @@ def problems(course: Course, name: str) -> list[str]:
     folder = course.root / "authoring" / name
     found: list[str] = []
     try:
-        read_source(folder / "lesson.py")
+        found += _import_problems("lesson.py", read_source(folder / "lesson.py"))
     except AuthoringError as error:
         found.append(str(error))
     try:
         lab = read_source(folder / "lab.py")
     except AuthoringError as error:
         return [f"{name}: {line}" for line in (*found, str(error))]
-    found += _lab_problems(lab) + _order_problems(course, name, lab)
+    found += _import_problems("lab.py", lab) + _lab_problems(lab) + _order_problems(course, name, lab)
     try:
         lesson = course.lesson_named(name)
     except CourseError as error:
@@ -38,6 +38,17 @@ def problems(course: Course, name: str) -> list[str]:
     else:
         found += _probe_problems(lab, lesson) + _wrong_problems(folder / "wrong.py", lesson)
     return [f"{name}: {line}" for line in found]
+
+
+def _import_problems(file: str, cells: list[SourceCell]) -> list[str]:
+    """torch reads how its threads shall wait when it is loaded, and `import llmcourse` is what tells it."""
+    for cell in cells:
+        for line in cell.source.splitlines():
+            if re.match(r"(from|import) llmcourse\b", line):
+                return []
+            if re.match(r"(from|import) (torch|transformers)\b", line):
+                return [f"{file} imports torch before llmcourse, which sets how torch's threads wait: turn the two around"]
+    return []
 
 
 def _lab_problems(lab: list[SourceCell]) -> list[str]:

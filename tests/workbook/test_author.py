@@ -55,6 +55,7 @@ def test_nothing_is_built_again_when_nothing_changed(built):
     ("checks", 'exercise("Total"', 'exercise("Tally"', "declare"),
     ("wrong", 'edited("twice"', 'edited("Total"', "twice: 2 named wrong answers"),
     ("lesson", "# %%\nfrom", "# %% slide=1\nfrom", "unknown cell metadata slide"),
+    ("lesson", "# %%\nfrom", "# %%\nimport torch\nfrom", "lesson.py imports torch before llmcourse"),
 ])
 def test_each_malformed_source_is_named_in_one_line(own_course, part, old, new, said):
     edit(own_course, part, old, new)
