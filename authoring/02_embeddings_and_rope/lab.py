@@ -12,13 +12,13 @@
 # | θ, theta | base of the rotary frequencies |
 
 # %%
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-
 from llmcourse import Engine
 from llmcourse.ops import REFERENCE
 from llmcourse.workbook import check, hint, run_mine, your_code
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 # %% [markdown]
 # ### 02.1 Look up

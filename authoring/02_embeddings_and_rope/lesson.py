@@ -22,13 +22,13 @@
 from dataclasses import replace
 from math import pi
 
-import torch
-
 from llmcourse import Engine
 from llmcourse.ops import default_parts
 from llmcourse.ops.reference import rope, rope_angles
 from llmcourse.text.corpus import speeches
 from llmcourse.workbook import explore, measured, plots, predict
+
+import torch
 
 engine = Engine()
 model, tokenizer = engine.model, engine.tokenizer

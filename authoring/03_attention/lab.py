@@ -13,13 +13,13 @@
 # %%
 import math
 
-import torch
-from torch import Tensor
-from jaxtyping import Bool, Float
-
 from llmcourse import Engine
 from llmcourse.workbook import check, hint, run_mine, your_code
 from llmcourse.workbook.attention_maps import watch_attention
+
+import torch
+from torch import Tensor
+from jaxtyping import Bool, Float
 
 # %% [markdown]
 # ### 03.1 Softmax

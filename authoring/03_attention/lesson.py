@@ -22,13 +22,13 @@
 import math
 from functools import lru_cache
 
-import torch
-import torch.nn.functional as F
-
 from llmcourse import Engine
 from llmcourse.text.corpus import speeches
 from llmcourse.workbook import explore, measured, plots, predict
 from llmcourse.workbook.attention_maps import watch_attention
+
+import torch
+import torch.nn.functional as F
 
 engine = Engine()
 model, tokenizer, config = engine.model, engine.tokenizer, engine.model.config

@@ -18,11 +18,11 @@
 # %%
 from dataclasses import replace
 
-import torch
-
 from llmcourse import load_model, load_tokenizer
 from llmcourse.given import apply_rope, generate_loop, grouped_attention, rope_angles
 from llmcourse.workbook import check, compare_layers, from_earlier_labs, hint, run_mine, your_code
+
+import torch
 
 # %% [markdown]
 # Attention and rotary positions are there already: `rope_angles` and `apply_rope` are lab 02's, `grouped_attention`

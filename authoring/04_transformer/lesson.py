@@ -23,9 +23,6 @@
 # %%
 from dataclasses import replace
 
-import torch
-from torch.nn.functional import cross_entropy, gelu, silu
-
 from llmcourse import load_model, load_tokenizer
 from llmcourse.measure.anatomy import parameters_by_part, token_flops_by_part
 from llmcourse.measure.known_models import MODELS
@@ -33,6 +30,9 @@ from llmcourse.model.llama import Llama
 from llmcourse.ops import CPU
 from llmcourse.text.corpus import speeches
 from llmcourse.workbook import explore, measured, plots, predict
+
+import torch
+from torch.nn.functional import cross_entropy, gelu, silu
 
 model, tokenizer = load_model(device="cpu", dtype="float32"), load_tokenizer()   # float32: digits are compared below
 config, weights = model.config, model.weights

@@ -20,13 +20,13 @@
 # %%
 import math
 
-import torch
-
 from llmcourse import Engine, SamplingParams
 from llmcourse.checks.sampling_inputs import FALSE_FAILURES, chi_square, chi_square_bound
 from llmcourse.errors import NonFiniteLogits
 from llmcourse.ops import sampling as reference
 from llmcourse.workbook import check, hint, plots, run_mine, your_code
+
+import torch
 
 # %% [markdown]
 # ### 05.1 Repetition penalty

@@ -22,14 +22,14 @@
 # %%
 from math import exp
 
-import torch
-
 from llmcourse import Engine, SamplingParams
 from llmcourse.engine.sampling import uniform
 from llmcourse.ops.sampling import (
     apply_temperature, draw, min_p_filter, repetition_penalty, top_k_filter, top_p_filter,
 )
 from llmcourse.workbook import explore, measured, plots, predict
+
+import torch
 
 engine = Engine()
 tokenizer = engine.tokenizer
@@ -76,7 +76,7 @@ print(f"     in general they give a distribution: {len(set(asked))} different to
 
 # %% [markdown]
 # ## Greedy, and what becomes of it
-# The simplest rule: take the likeliest token, always. That should give the likeliest text, and it gives this:
+# The simplest rule: take the likeliest token, always. One would expect a good text from that, and it gives this:
 
 # %%
 PROMPTS = ["The train from the coast was late again, and", "I opened the door and", "My favourite thing about the sea is"]

@@ -29,12 +29,13 @@ from llmcourse.measure.cards import CARDS
 from llmcourse.measure.ceilings import ceilings
 from llmcourse.measure.clock import Latency, Percentiles
 from llmcourse.measure.known_models import MODELS
-from llmcourse.measure.roofline import Placed, kv_bytes, step_work, weight_bytes
+from llmcourse.measure.roofline import Placed, kv_bytes, step_work, weight_bytes_read
 from llmcourse.measure.trace import record, watched
 from llmcourse.text.corpus import speeches
 from llmcourse.workbook import explore, measured, plots, predict
 
 import torch                                   # after llmcourse, which says how torch's threads wait for each other
+
 
 engine = Engine()
 model, config = engine.model, engine.model.config
@@ -52,7 +53,7 @@ W = torch.arange(12.0).reshape(3, 4)
 print(f"the weights: {W.numel()} numbers of 4 bytes, {W.nbytes} bytes")
 for n in (1, 2, 8):
     flops = 2 * W.numel() * n
-    print(f"n = {n} vectors: {flops:3} FLOP, {flops / W.nbytes:.1f} for each byte of weights")
+    print(f"{n} vector{'s' * (n > 1):1}: {flops:3} FLOP, {flops / W.nbytes:.1f} for each byte of weights")
 
 # %% [markdown]
 # That quotient is the **arithmetic intensity**. One vector uses every weight once and throws it away; eight vectors use
@@ -75,8 +76,8 @@ for n, seconds in step_s.items():
 
 # %% [markdown]
 # Go down the milliseconds of the step: the tokens grow fourfold from line to line (twofold at the end). At first the step
-# hardly notices; in the end it takes its time in proportion. Somewhere between, the machine began to wait for something else. To see what, we
-# ask the machine itself.
+# hardly notices; in the end it takes its time in proportion. Somewhere between, the machine began to wait for something
+# else. To see what, we ask the machine itself.
 
 # %% [markdown]
 # ## Two ceilings
@@ -210,7 +211,7 @@ plots.throughput({n: n / seconds for n, seconds in step_s.items()},
 # decide: will the real engine be at that number, or by what factor above it?
 
 # %%
-decode_bytes = weight_bytes(config, 1, bits) + kv_bytes(config, 64, bits)
+decode_bytes = weight_bytes_read(config, 1, bits) + kv_bytes(config, 64, bits)
 print(f"{decode_bytes / 1e6:,.0f} MB to read, at {roof.bytes_per_s / 1e9:.1f} GB/s")
 
 # %%
@@ -241,7 +242,7 @@ long = Latency.of(engine.generate(ids[:4000], temperature=0, max_tokens=17, igno
 ttfts, itls = {64: latency.ttft_s, 4000: long.ttft_s}, {64: latency.itl.p50, 4000: long.itl.p50}
 rows = []
 for T, seconds in itls.items():
-    weights, kv = weight_bytes(config, 1, bits), kv_bytes(config, T, bits)
+    weights, kv = weight_bytes_read(config, 1, bits), kv_bytes(config, T, bits)
     rows.append((T, weights, kv, (weights + kv) / roof.bytes_per_s, seconds))
 plots.step_bytes(rows)
 

@@ -14,12 +14,12 @@
 # %%
 from time import perf_counter
 
-import torch
-
 from llmcourse import Engine
 from llmcourse.measure.known_models import MODELS
 from llmcourse.workbook import check, hint, run_mine, your_code
 from llmcourse.workbook.step_model import StepModel
+
+import torch
 
 # %% [markdown]
 # ### 07.1 The first cache that everybody writes

@@ -16,8 +16,6 @@
 # | KV cache | the keys and values that are kept | |
 
 # %%
-import torch
-
 from llmcourse import Engine
 from llmcourse.batch import Batch, Piece
 from llmcourse.cache import ContiguousCache
@@ -27,6 +25,8 @@ from llmcourse.measure.memory import (context_that_outgrows, kv_bytes, kv_bytes_
                                       weight_bytes)
 from llmcourse.measure.steps import first_length, step_seconds, text_seconds
 from llmcourse.workbook import explore, measured, plots, predict
+
+import torch
 
 engine = Engine()
 model, tokenizer = engine.model, engine.tokenizer

@@ -12,13 +12,13 @@
 # | scale, zero point | what turns a code of a quantized group back into a number |
 
 # %%
-import torch
-
 from llmcourse import Engine
 from llmcourse.cache.codes import pack, unpack
 from llmcourse.measure.perplexity import Protocol, perplexity
 from llmcourse.text.corpus import speeches
 from llmcourse.workbook import check, hint, load_mine, run_mine, your_code
+
+import torch
 
 # %% [markdown]
 # ### 08.1 Numbers become codes

@@ -23,8 +23,6 @@
 from dataclasses import replace
 from statistics import median
 
-import torch
-
 from llmcourse import Engine
 from llmcourse.cache import make_cache
 from llmcourse.cache.packed import dequantize, quantize
@@ -35,6 +33,8 @@ from llmcourse.measure.perplexity import Protocol, perplexity
 from llmcourse.text.corpus import speeches
 from llmcourse.workbook import explore, measured, plots, predict
 from llmcourse.workbook.attention_maps import watch_attention
+
+import torch
 
 engine = Engine()
 model = engine.model
