@@ -152,7 +152,7 @@ def test_stages_are_called_as_often_as_the_model_has_layers(tiny):
 
 
 def test_unknown_caches_and_pieces_without_a_cache_are_refused(tiny):
-    with pytest.raises(ValueError, match="cache must be one of contiguous, none"):
+    with pytest.raises(ValueError, match="no cache; the forms are contiguous, none"):
         Engine(tiny, cache="paged?")
     with pytest.raises(ValueError, match="without a cache"):
         Engine(tiny, cache="none", max_step_tokens=3)
