@@ -53,7 +53,7 @@ W = torch.arange(12.0).reshape(3, 4)
 print(f"the weights: {W.numel()} numbers of 4 bytes, {W.nbytes} bytes")
 for n in (1, 2, 8):
     flops = 2 * W.numel() * n
-    print(f"{n} vector{'s' * (n > 1):1}: {flops:3} FLOP, {flops / W.nbytes:.1f} for each byte of weights")
+    print(f"n = {n}: {flops:3} FLOP, {flops / W.nbytes:.1f} for each byte of weights")
 
 # %% [markdown]
 # That quotient is the **arithmetic intensity**. One vector uses every weight once and throws it away; eight vectors use

@@ -10,7 +10,9 @@ from .common import engine, english
 from .ledger import CORRECTED, FAILS, HOLDS, Found, claim
 
 SHORT, LONG = 64, 4_000  # tokens of context
-HARDLY_LONGER, MUCH_LONGER = 2.0, 4.0  # four times the tokens for less, and eight times the tokens for more
+# A step that waits for memory takes as long with k times the tokens, one that waits for arithmetic k times as long. Halfway
+# between 1 and k, on a logarithmic scale, stands √k: for 4 tokens against 1, and for 512 against 64.
+HARDLY_LONGER, MUCH_LONGER = 4**0.5, 8**0.5
 BUSY = 0.75
 
 
@@ -18,7 +20,7 @@ BUSY = 0.75
     "C11", "prefill is compute-bound, decode memory-bound",
     lessons=("06",),
     expected="counted, prefill lies above the ridge point and decode below it; measured, 4 tokens in a step take less than "
-             "twice as long as 1, and 512 at least 4 times as long as 64",
+             "√4 times as long as 1 (halfway from equally long to in proportion), and 512 more than √8 times as long as 64",
     how="default model, steps of 1, 4, 64 and 512 tokens, the median of three; this machine's kept ceilings",
 )  # fmt: skip
 def prefill_computes_and_decode_reads() -> Found:
