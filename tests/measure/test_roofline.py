@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from llmcourse.batch import Batch, Piece
 from llmcourse.cache import ContiguousCache, NoCache
 from llmcourse.measure.roofline import (
-    Ceilings, Placed, Work, forward_bytes, forward_flops, kv_bytes, roofline_seconds, step_work, weight_bytes,
+    Ceilings, Placed, Work, forward_bytes, forward_flops, kv_bytes, roofline_seconds, step_work, weight_bytes_read,
 )  # fmt: skip
 from llmcourse.model.load import load_config
 from llmcourse.ops import REFERENCE
@@ -75,11 +75,11 @@ def tensors_of(model) -> list[torch.Tensor]:
 def test_a_step_reads_every_weight_once(config, dtype, n):
     model = random_model(dtype=dtype, config=config)
     rows = 0 if config.tied else n * config.width * dtype.itemsize
-    assert weight_bytes(config, n, 8 * dtype.itemsize) == sum(tensor.nbytes for tensor in tensors_of(model)) + rows
+    assert weight_bytes_read(config, n, 8 * dtype.itemsize) == sum(tensor.nbytes for tensor in tensors_of(model)) + rows
 
 
 def test_the_default_models_bytes_are_those_of_its_tensors(model):
-    assert weight_bytes(model.config, 1, 32) == sum(tensor.nbytes for tensor in tensors_of(model))
+    assert weight_bytes_read(model.config, 1, 32) == sum(tensor.nbytes for tensor in tensors_of(model))
 
 
 def test_keys_and_values_are_counted_once_whether_they_are_read_or_written():
@@ -88,7 +88,7 @@ def test_keys_and_values_are_counted_once_whether_they_are_read_or_written():
     slot, = cache.slots.values()
     assert kv_bytes(TINY, 23, 64) == cache.bytes_for(23) == slot.keys.nbytes + slot.values.nbytes
     for n, past in [(23, 0), (1, 22), (10, 13)]:
-        assert forward_bytes(TINY, n, past, 64, 64) == weight_bytes(TINY, n, 64) + cache.bytes_for(23)
+        assert forward_bytes(TINY, n, past, 64, 64) == weight_bytes_read(TINY, n, 64) + cache.bytes_for(23)
 
 
 def test_fewer_bits_are_fewer_bytes_of_weights_and_of_the_cache_apart():
@@ -99,7 +99,7 @@ def test_fewer_bits_are_fewer_bytes_of_weights_and_of_the_cache_apart():
 
 def test_a_step_over_several_requests_reads_the_weights_once():
     requests = [(1, 10), (1, 30), (4, 0)]
-    assert step_work(TINY, requests, 64, 16).bytes == weight_bytes(TINY, 6, 64) + kv_bytes(TINY, 11 + 31 + 4, 16)
+    assert step_work(TINY, requests, 64, 16).bytes == weight_bytes_read(TINY, 6, 64) + kv_bytes(TINY, 11 + 31 + 4, 16)
     assert step_work(TINY, [(3, 8)], 64, 16).bytes == forward_bytes(TINY, 3, 8, 64, 16)
 
 
