@@ -9,7 +9,7 @@ from .ledger import CORRECTED, FAILS, HOLDS, Found, claim
 
 NEAR = 20  # rows that may stand between neighbours
 PAIRS = {"king, queen": (" king", " queen"), "python, snake": (" python", " snake"),
-         "Python, JavaScript": (" Python", " JavaScript")}
+         "Python, Java(Script)": (" Python", " JavaScript")}
 TEXT, FAR = 64, 1_000  # tokens
 
 
