@@ -10,7 +10,7 @@ from pathlib import Path
 
 from llmcourse.errors import AuthoringError, UnknownLesson
 
-from .probe import Exercise, Probe, registered
+from .probe import Exercise, Probe, registered_by_lesson
 
 LESSONS = {
     "00": "one_prompt",
@@ -50,6 +50,10 @@ class Lesson:
             raise UnknownLesson(f"lesson {self.number} has no exercise {exercise!r}; it has: {names}")
         mine = (p for p in self.probes if p.exercise == exercise)
         return tuple(p for p in mine if hidden is None or p.hidden == hidden)
+
+    def files(self) -> set[Path]:
+        """The Python files in which its probes stand."""
+        return {Path(p.function.__code__.co_filename) for p in self.probes}
 
     def points(self, *, hidden: bool | None = None) -> float:
         """What full marks are."""
@@ -107,7 +111,7 @@ def load_module(file: Path, kind: str) -> str:
 
 
 def _assemble(module: str, number: str, name: str) -> Lesson:
-    found = registered(module)
+    found = registered_by_lesson(module)
     known = found.exercises
     for one in found.probes.values():
         if known and one.exercise not in known:

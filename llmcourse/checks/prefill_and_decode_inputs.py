@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from .sizes import Sizes
 
 HINTS = {
     "forward_flops": (
@@ -37,24 +37,6 @@ HINTS = {
         "the last place: it has no right neighbour). 5. tokens_per_s = number of tokens ÷ (last − arrival).",
     ),
 }
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """A model's sizes, and no more: what the lab's `config` has."""
-
-    vocab_size: int
-    width: int
-    n_layers: int
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    ffn_width: int
-    tied: bool = True
-
-    def with_(self, **changed) -> Sizes:
-        """The same sizes but for those given."""
-        return replace(self, **changed)
 
 
 def small_model(rng) -> Sizes:

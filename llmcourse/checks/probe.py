@@ -80,6 +80,19 @@ def registered(module: str) -> Registered:
     return _MODULES.setdefault(module, Registered())
 
 
+def registered_by_lesson(module: str) -> Registered:
+    """The same for a lesson's module together with the modules that hold more of its probes, `module_…`."""
+    everything = Registered()
+    for name, one in _MODULES.items():
+        if name == module or name.startswith(f"{module}_"):
+            everything.exercises.update(one.exercises)
+            twice = everything.probes.keys() & one.probes.keys()
+            if twice:
+                raise AuthoringError(f"two probes of {module} are named {min(twice)!r}: rename one")
+            everything.probes.update(one.probes)
+    return everything
+
+
 def exercise(name: str, *, hints: Iterable[str], forbids: Iterable[str] = ()) -> None:
     """Declare an exercise of this module; in the order of the lab, before its probes."""
     hints = tuple(hints)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .sizes import Sizes
+
 HINTS = {
     "rms_norm": (
         "How long is a row, per channel? Divide by that, and the row has size 1. Which numbers take part in it, and in "
@@ -38,27 +40,8 @@ HINTS = {
 }
 
 
-@dataclass(frozen=True)
-class Config:
-    """What `block` and `forward` read of a config, under the names of `llmcourse.model.config.ModelConfig`.
-
-    (While a lab is graded the model's own modules are hidden from its answers, and from its probes.)
-    """
-
-    vocab_size: int
-    width: int
-    n_layers: int
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    ffn_width: int
-    rms_eps: float
-    rope_theta: float
-    tied: bool
-
-
 # Hq·D = 60 is not d, so a missing o projection cannot go unseen by shape; three query heads share a key/value head.
-TINY = Config(
+TINY = Sizes(
     vocab_size=41, width=28, n_layers=3, n_heads=6, n_kv_heads=2, head_dim=10, ffn_width=34, rms_eps=0.03, rope_theta=300.0,
     tied=False,
 )  # fmt: skip
@@ -117,7 +100,7 @@ def norm_weight(rng, d: int):
     return rng.uniform(d, low=0.2, high=3.5)
 
 
-def layer(rng, config: Config = TINY) -> Layer:
+def layer(rng, config: Sizes = TINY) -> Layer:
     """One random layer."""
     d, f, q, kv = config.width, config.ffn_width, config.n_heads * config.head_dim, config.n_kv_heads * config.head_dim
     return Layer(
@@ -131,7 +114,7 @@ def without(one: Layer, *names: str) -> Layer:
     return replace(one, **{name: 0 * getattr(one, name) for name in names})
 
 
-def model(rng, config: Config = TINY, n_layers: int | None = None) -> Model:
+def model(rng, config: Sizes = TINY, n_layers: int | None = None) -> Model:
     """A random model; its head is a matrix of its own, also where the config ties it to the embedding."""
     layers = tuple(layer(rng, config) for _ in range(config.n_layers if n_layers is None else n_layers))
     return Model(rng.normal(config.vocab_size, config.width), layers, norm_weight(rng, config.width),
@@ -143,7 +126,7 @@ def tied(one: Model) -> Model:
     return replace(one, head=one.embed)
 
 
-def angles(rng, n: int, config: Config = TINY):
+def angles(rng, n: int, config: Sizes = TINY):
     """cos and sin [n, D/2] of random angles: only who uses what was given gets them right."""
     drawn = rng.uniform(n, config.head_dim // 2, low=-3.0, high=3.0)
     return drawn.cos(), drawn.sin()

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 import llmcourse
-from llmcourse.checks import LESSONS, Lesson
+from llmcourse.checks import Lesson
 from llmcourse.errors import CourseError
 from llmcourse.workbook.course import PACKAGE, Course
 
@@ -71,7 +71,7 @@ class Desk:
             course.solution(name),
             course.wrong(name),
             course.root / "checks" / f"{name}.py",
-            PACKAGE / "checks" / f"{LESSONS.get(name[:2])}.py",
+            *sorted((PACKAGE / "checks").glob("*.py")),
             self.private,
         ]
         for file in files:

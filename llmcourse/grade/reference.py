@@ -118,8 +118,7 @@ def _compute(request: dict) -> Reference:
 
 def _preload(course: Course, name: str, lesson: Lesson, outcomes: dict[str, dict]) -> list[str]:
     """numpy and torch, where the lab or its probes name them or pass their arrays on."""
-    files = {sys.modules[probe.function.__module__].__file__ for probe in lesson.probes}
-    texts = [Path(file).read_text("utf-8") for file in files] + [
+    texts = [file.read_text("utf-8") for file in sorted(lesson.files())] + [
         c.source for c in read_notebook(course.exercise(name)).cells
     ]
     texts.append(json.dumps(list(outcomes.values())))

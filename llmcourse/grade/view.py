@@ -11,7 +11,7 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
-from llmcourse.checks import LESSONS, Lesson
+from llmcourse.checks import Lesson
 from llmcourse.workbook.course import PACKAGE, Course
 
 from .sandbox import View
@@ -72,7 +72,7 @@ def secret_files(course: Course, lesson: Lesson) -> list[Path]:
         for file in (folder / "solutions").glob("*.ipynb")
         if file.name[:2] >= lesson.number
     ]
-    found.append(PACKAGE / "checks" / f"{LESSONS.get(lesson.number)}.py")
+    found += sorted(lesson.files())
     return found + [file for file, _ in secret_code(lesson)]
 
 

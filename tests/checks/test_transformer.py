@@ -93,11 +93,12 @@ def test_the_probes_layer_has_heads_that_do_not_fill_the_width_and_norms_far_fro
 def test_the_probes_inputs_have_the_names_of_a_real_model():
     from dataclasses import fields
 
-    from llmcourse.checks.transformer_inputs import Config, Layer, Model
+    from llmcourse.checks.sizes import Sizes
+    from llmcourse.checks.transformer_inputs import Layer, Model
     from llmcourse.model.config import ModelConfig
     from llmcourse.model.weights import LayerWeights, Weights
 
-    for ours, real in ((Config, ModelConfig), (Layer, LayerWeights), (Model, Weights)):
+    for ours, real in ((Sizes, ModelConfig), (Layer, LayerWeights), (Model, Weights)):
         assert {one.name for one in fields(ours)} <= {one.name for one in fields(real)}
 
 
