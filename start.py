@@ -86,10 +86,13 @@ def open_lab(options):
     """Open JupyterLab on the first lesson; `options` go to JupyterLab."""
     ensure_installed(["lab"])
     fetch("model")
-    lesson = [str(FIRST_LESSON)] if (ROOT / FIRST_LESSON).is_file() else []
+    # Not as an argument: JupyterLab would then show the lesson's folder and nothing beside it, neither labs nor work.
+    here = ["--ServerApp.root_dir={}".format(ROOT)]
+    if (ROOT / FIRST_LESSON).is_file():
+        here.append("--LabApp.default_url=/lab/tree/{}".format(FIRST_LESSON.as_posix()))
     root_user = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     say("opening JupyterLab; Ctrl-C here ends it")
-    return call([program("python"), "-m", "jupyterlab", *lesson, *root_user, *options], cwd=str(ROOT))
+    return call([program("python"), "-m", "jupyterlab", *here, *root_user, *options], cwd=str(ROOT))
 
 
 def run(arguments):

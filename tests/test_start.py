@@ -248,6 +248,23 @@ def test_test_runs_pytest_and_nbval_and_fails_when_either_fails(start, monkeypat
     assert "--nbval-lax" in ran[1] and ran[1][-1] == "notebooks", "a folder without notebooks is not run"
 
 
+def test_jupyterlab_shows_the_whole_folder_and_opens_the_first_lesson(start, monkeypatch):
+    """Given as an argument, a notebook's own folder would be all that it shows."""
+    monkeypatch.setattr(start, "ensure_installed", lambda _: None)
+    monkeypatch.setattr(start, "fetch", lambda _: None)
+    started = []
+    monkeypatch.setattr(start, "call", lambda command, **_: started.append(command) or 0)
+    assert start.main(["--port=9999"]) == 0
+    (start.ROOT / "notebooks").mkdir()
+    (start.ROOT / start.FIRST_LESSON).touch()
+    assert start.main([]) == 0
+    without, command = started
+    assert f"--ServerApp.root_dir={start.ROOT}" in command and without[-1] == "--port=9999"
+    assert "--LabApp.default_url=/lab/tree/notebooks/00_one_prompt.ipynb" in command
+    assert not [one for one in command if one.endswith(".ipynb") and not one.startswith("--")]
+    assert not [one for one in without if "default_url" in one]
+
+
 BACKEND = """
 import pathlib, zipfile
 HERE = pathlib.Path(__file__).resolve().parent
