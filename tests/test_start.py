@@ -258,7 +258,7 @@ def test_jupyterlab_shows_the_whole_folder_and_opens_the_first_lesson(start, mon
     (start.ROOT / "notebooks").mkdir()
     (start.ROOT / start.FIRST_LESSON).touch()
     assert start.main([]) == 0
-    without, command = started
+    without, command = ([str(one) for one in each] for each in started)
     assert f"--ServerApp.root_dir={start.ROOT}" in command and without[-1] == "--port=9999"
     assert "--LabApp.default_url=/lab/tree/notebooks/00_one_prompt.ipynb" in command
     assert not [one for one in command if one.endswith(".ipynb") and not one.startswith("--")]

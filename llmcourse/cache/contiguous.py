@@ -61,29 +61,14 @@ class ContiguousCache(Slots):
         first = min(capacity, self.first_tokens)
         return self.take(lambda: Slot(*self._reserve(first), capacity), f"a KV cache of {first:,} tokens")
 
-    def update(
-        self, layer: int, k: Float[Tensor, "n Hkv D"], v: Float[Tensor, "n Hkv D"], batch: Batch
-    ) -> list[tuple[Tensor, Tensor]]:
-        """Write the step's keys and values of one layer; return what each request now has there.
-
-        Returns:
-            for each request a pair (K, V) of views, [T, Hkv, D], T counting the new tokens.
-
-        Raises, before anything of that request is written, ValueError when the tokens exceed its capacity, and OutOfMemory
-        when there is no memory to grow into.
-        """
-        pairs = []
-        for r, number in enumerate(batch.slots):
-            slot, rows, stop = self.slots[number], batch.rows(r), batch.lengths[r]
-            start = stop - (rows.stop - rows.start)
-            if stop > slot.capacity:
-                raise ValueError(f"{stop} tokens do not fit into slot {number}, opened for {slot.capacity}")
-            if stop > slot.reserved:
-                self._grow(slot, start, stop)
-            slot.keys[layer, :, start:stop] = k[rows].transpose(0, 1)
-            slot.values[layer, :, start:stop] = v[rows].transpose(0, 1)
-            pairs.append(tuple(kept[layer, :, :stop].transpose(0, 1) for kept in (slot.keys, slot.values)))
-        return pairs
+    def _step(self, slot: Slot, layer: int, k: Tensor, v: Tensor, n_past: int) -> tuple[Tensor, Tensor]:
+        """Write one request's keys and values of one layer; return views of all that it has there."""
+        stop = n_past + len(k)
+        if stop > slot.reserved:
+            self._grow(slot, n_past, stop)
+        slot.keys[layer, :, n_past:stop] = k.transpose(0, 1)
+        slot.values[layer, :, n_past:stop] = v.transpose(0, 1)
+        return slot.keys[layer, :, :stop].transpose(0, 1), slot.values[layer, :, :stop].transpose(0, 1)
 
     def _grow(self, slot: Slot, used: int, needed: int) -> None:
         """Move a slot into room for `needed` tokens and as many again as it had, within its capacity.

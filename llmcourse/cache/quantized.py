@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from llmcourse.batch import Batch
 from llmcourse.cache.packed import PackedTokens
 from llmcourse.cache.slots import Slots
 
@@ -70,25 +69,9 @@ class QuantizedCache(Slots):
         """A slot for at most `capacity` tokens; memory is taken as they come. Raises OutOfMemory."""
         return self.take(lambda: self._slot(capacity), "the unquantized end of a quantized cache")
 
-    def update(
-        self, layer: int, k: Float[Tensor, "n Hkv D"], v: Float[Tensor, "n Hkv D"], batch: Batch
-    ) -> list[tuple[Tensor, ...]]:
-        """Store the step's keys and values of one layer; return for each request what its rows see.
-
-        Returns:
-            (K, V), or (K, V, visible) where rows see the same token in different forms (docs/parts.md).
-
-        Raises ValueError when the tokens do not fit, before anything of that request is written.
-        """
-        entries = []
-        for r, slot in enumerate(batch.slots):
-            rows, stop = batch.rows(r), batch.lengths[r]
-            kept = self.slots[slot]
-            if stop > kept.capacity:
-                raise ValueError(f"{stop} tokens do not fit into slot {slot}, opened for {kept.capacity}")
-            k_heads, v_heads = k[rows].transpose(0, 1), v[rows].transpose(0, 1)
-            entries.append(kept.step(layer, k_heads, v_heads, n_past=stop - (rows.stop - rows.start)))
-        return entries
+    def _step(self, kept: QuantizedSlot, layer: int, k: Tensor, v: Tensor, n_past: int) -> tuple[Tensor, ...]:
+        """One request's step: (K, V), or (K, V, visible) where rows see the same token in different forms."""
+        return kept.step(layer, k.transpose(0, 1), v.transpose(0, 1), n_past)
 
     def bytes_for(self, n_tokens: int) -> int:
         """Bytes of codes, scales, minima and unquantized tokens of a request of n tokens, over all layers.

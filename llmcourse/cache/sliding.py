@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
-from llmcourse.batch import Batch
 from llmcourse.cache.slots import Slots
 
 
@@ -46,32 +45,13 @@ class SlidingWindowCache(Slots):
             f"a window of {held:,} tokens, {self.bytes_for(capacity):,} bytes",
         )
 
-    def update(
-        self, layer: int, k: Float[Tensor, "n Hkv D"], v: Float[Tensor, "n Hkv D"], batch: Batch
-    ) -> list[tuple[Tensor, ...]]:
-        """Write the step's keys and values of one layer; return for each request what its rows may see.
-
-        Returns:
-            (K, V), or (K, V, visible) where some row may not see all of the keys before it (docs/parts.md).
-
-        Raises ValueError when the tokens do not fit, before anything of that request is written.
-        """
-        entries = []
-        for r, slot in enumerate(batch.slots):
-            rows, stop = batch.rows(r), batch.lengths[r]
-            ring = self.slots[slot]
-            if stop > ring.capacity:
-                raise ValueError(f"{stop} tokens do not fit into slot {slot}, opened for {ring.capacity}")
-            entries.append(self._step(ring, layer, k[rows], v[rows], n_past=stop - (rows.stop - rows.start)))
-        return entries
-
     def bytes_for(self, n_tokens: int) -> int:
         """Bytes of keys and values kept of a request of n tokens, over all layers."""
         config, held = self.config, min(n_tokens, self.window + self.n_sink)
         return 2 * config.n_layers * config.n_kv_heads * config.head_dim * held * self.dtype.itemsize
 
     def _step(self, ring: Ring, layer: int, k: Tensor, v: Tensor, n_past: int) -> tuple[Tensor, ...]:
-        """One request's part of `update`."""
+        """Write what stays of one request's step; return (K, V), or (K, V, visible) where rows see different keys."""
         keys, values = ring.keys[layer].transpose(0, 1), ring.values[layer].transpose(0, 1)
         total = n_past + len(k)
         stays = kept_positions(total, self.window, self.n_sink)

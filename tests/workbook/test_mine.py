@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from pathlib import Path
 
 import pytest
 
 from llmcourse import Engine, SamplingParams
 from llmcourse.errors import CourseError, StageFailed
 from llmcourse.workbook.mine import FAILING, REFERENCE, YOURS, load_mine, run_mine
+from tests.workbook.changed_lab import ROOT, changed
 
-ROOT = Path(__file__).resolve().parents[2]
+LAB = "01_tokenizer"
 PROMPT, PARAMS = "The capital of France is", SamplingParams(max_tokens=6, temperature=0)
-
-
-def changed(folder: Path, replacements: dict[str, str]) -> Path:
-    """The solution of lab 01 with pieces of its source replaced; every piece must be there."""
-    notebook = (ROOT / "solutions" / "01_tokenizer.ipynb").read_text(encoding="utf-8")
-    for old, new in replacements.items():
-        old, new = json.dumps(old)[1:-1], json.dumps(new)[1:-1]
-        assert old in notebook
-        notebook = notebook.replace(old, new)
-    (folder / "01_tokenizer.ipynb").write_text(notebook, encoding="utf-8")
-    return folder
 
 
 def generate(mine, model):
@@ -52,7 +40,7 @@ def test_solutions_run_as_yours_and_give_the_reference_s_ids_and_text(model, ref
 
 
 def test_calls_of_a_stage_that_is_not_the_learners_are_the_references(model, tmp_path):
-    mine = load_mine(changed(tmp_path, {}))
+    mine = load_mine(changed(tmp_path, LAB, {}))
     generate(mine, model)
     use = next(use for use in mine.uses() if use.stage == "attention")
     assert (use.owner, use.calls) == (REFERENCE, 30 * PARAMS.max_tokens)
@@ -66,7 +54,7 @@ def test_untouched_exercises_fall_back_in_silence(model, reference):
 
 
 def test_a_failing_stage_is_named_with_its_reason_and_the_reference_runs(model, reference, tmp_path):
-    folder = changed(tmp_path, {"return self._waiting.decode(self._bytes_of[id])": "return 'x'"})
+    folder = changed(tmp_path, LAB, {"return self._waiting.decode(self._bytes_of[id])": "return 'x'"})
     mine = load_mine(folder)
     use = next(use for use in mine.uses() if use.stage == "stream decoder")
     assert use.owner == FAILING and "01.StreamDecoder" in use.reason and "wrong values" in use.reason
@@ -99,7 +87,7 @@ def test_the_engine_really_runs_the_learner_s_stage(model, reference, stage):
 def test_an_exception_in_a_stage_stops_with_its_name_and_line(model, tmp_path):
     """It passes its checks and breaks on the real vocabulary."""
     once = "    for piece in split(text):"
-    folder = changed(tmp_path, {once: once + "\n        assert len(vocab) < 40_000"})
+    folder = changed(tmp_path, LAB, {once: once + "\n        assert len(vocab) < 40_000"})
     mine = load_mine(folder)
     assert owners(mine)["tokenizer"] == YOURS
     with pytest.raises(StageFailed, match=r"your tokenizer \(01\.encode\) raised AssertionError at line \d+"):

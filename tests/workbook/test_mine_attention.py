@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,19 +13,11 @@ from llmcourse.errors import StageFailed
 from llmcourse.ops import REFERENCE
 from llmcourse.workbook.adapters.attention import learner_attend
 from llmcourse.workbook.mine import YOURS, load_mine
+from tests.workbook.changed_lab import ROOT, changed
 
-ROOT = Path(__file__).resolve().parents[2]
+LAB = "03_attention"
 PROMPT, PARAMS = "The capital of France is", SamplingParams(max_tokens=6, temperature=0)
 N_HEADS, N_KV, SIZE = 6, 2, 5
-
-
-def changed(folder: Path, old: str, new: str) -> Path:
-    """The solution of lab 03 with a piece of its source replaced, alone in a folder."""
-    notebook = (ROOT / "solutions" / "03_attention.ipynb").read_text(encoding="utf-8")
-    old, new = json.dumps(old)[1:-1], json.dumps(new)[1:-1]
-    assert notebook.count(old) == 1
-    (folder / "03_attention.ipynb").write_text(notebook.replace(old, new), encoding="utf-8")
-    return folder
 
 
 def attend():
@@ -64,14 +54,12 @@ def test_the_solution_runs_as_yours_in_every_layer_and_gives_the_references_ids(
 
 def test_the_engine_really_runs_the_learners_function(model, reference, tmp_path):
     """It passes the checks and goes astray on heads of the real size: then the output must change."""
-    mine = load_mine(changed(tmp_path, "    return torch.stack(heads, dim=1)",
-                             "    return torch.stack(heads[::-1] if head_size == 64 else heads, dim=1)"))
+    mine = load_mine(changed(tmp_path, LAB, {"    return torch.stack(heads, dim=1)": "    return torch.stack(heads[::-1] if head_size == 64 else heads, dim=1)"}))
     assert Engine(model, parts=mine.parts).generate(PROMPT, PARAMS).output_ids != reference.output_ids
 
 
 def test_an_exception_names_the_stage_and_the_line(model, tmp_path):
-    mine = load_mine(changed(tmp_path, "    group = n_heads // k.shape[1]",
-                             "    group = n_heads // k.shape[1]\n    assert head_size < 64, 'too large for me'"))
+    mine = load_mine(changed(tmp_path, LAB, {"    group = n_heads // k.shape[1]": "    group = n_heads // k.shape[1]\n    assert head_size < 64, 'too large for me'"}))
     said = r"your attention \(03\.grouped_attention\) raised AssertionError at line \d+.*too large"
     with pytest.raises(StageFailed, match=said):
         Engine(model, parts=mine.parts).generate(PROMPT, PARAMS)

@@ -1,9 +1,8 @@
 """The learner's cache in the engine. Oracle: the engine with its own parts, and the whole text anew for every token."""
 
 from __future__ import annotations
+from tests.workbook.changed_lab import ROOT, changed
 
-import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,27 +15,16 @@ from llmcourse.workbook.adapters import LEARNER_STAGES
 from llmcourse.workbook.adapters.kv_cache import LearnerCache
 from llmcourse.workbook.mine import REFERENCE, YOURS, load_mine
 
-ROOT = Path(__file__).resolve().parents[2]
+LAB = "07_kv_cache"
 PROMPTS = [[5, 9, 2, 77, 31, 8, 8, 60], [1], [96, 3, 50, 12, 41]]
 GREEDY = SamplingParams(max_tokens=20, temperature=0)
 STAGE = next(stage for stage in LEARNER_STAGES if stage.name == "cache")
 
 
-def lab_with(folder: Path, replacements: dict[str, str]) -> Path:
-    """The solution of lab 07 with pieces of its source replaced; every piece must be there."""
-    notebook = (ROOT / "solutions" / "07_kv_cache.ipynb").read_text(encoding="utf-8")
-    for old, new in replacements.items():
-        old, new = json.dumps(old)[1:-1], json.dumps(new)[1:-1]
-        assert old in notebook
-        notebook = notebook.replace(old, new)
-    (folder / "07_kv_cache.ipynb").write_text(notebook, encoding="utf-8")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def mine(tmp_path_factory):
     """Lab 07's solution alone in a folder."""
-    return load_mine(lab_with(tmp_path_factory.mktemp("mine"), {}))
+    return load_mine(changed(tmp_path_factory.mktemp("mine"), LAB, {}))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +37,7 @@ def cache_use(mine):
 
 
 def test_the_real_model_runs_on_the_learners_cache_and_gives_the_references_ids(model, tmp_path):
-    mine, params = load_mine(lab_with(tmp_path, {})), SamplingParams(max_tokens=6, temperature=0)
+    mine, params = load_mine(changed(tmp_path, LAB, {})), SamplingParams(max_tokens=6, temperature=0)
     result = Engine(model, parts=mine.parts).generate("The capital of France is", params)
     assert result.output_ids == Engine(model).generate("The capital of France is", params).output_ids
     assert cache_use(mine).owner == YOURS
@@ -115,7 +103,7 @@ def test_untouched_exercises_leave_the_cache_to_the_engine(tiny):
 
 def test_an_exception_in_the_learners_cache_names_it_and_its_line(tiny, tmp_path):
     line = "        start, stop = self.length[layer], self.length[layer] + k.shape[0]"
-    mine = load_mine(lab_with(tmp_path, {line: line + "\n        assert self.k.shape[1] < 25, 'too large for me'"}))
+    mine = load_mine(changed(tmp_path, LAB, {line: line + "\n        assert self.k.shape[1] < 25, 'too large for me'"}))
     assert cache_use(mine).owner == YOURS
     with pytest.raises(StageFailed, match=r"your cache \(07\.PreallocatedCache\) raised AssertionError at line \d+ of"):
         Engine(tiny, mine.parts).generate(PROMPTS[0], GREEDY)
@@ -124,7 +112,7 @@ def test_an_exception_in_the_learners_cache_names_it_and_its_line(tiny, tmp_path
 def test_a_cache_that_returns_too_few_tokens_is_named_before_attention_sees_it(tiny, tmp_path):
     line = "        return self.k[layer, :stop], self.v[layer, :stop]"
     short = "        if stop > 12:\n            stop -= 1\n" + line
-    mine = load_mine(lab_with(tmp_path, {line: short}))
+    mine = load_mine(changed(tmp_path, LAB, {line: short}))
     assert cache_use(mine).owner == YOURS
     with pytest.raises(StageFailed, match=r"update returned \[12, 2, 10\].*want \[13, 2, 10\]"):
         Engine(tiny, mine.parts).generate(PROMPTS[0], GREEDY)

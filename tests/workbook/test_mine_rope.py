@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,19 +13,11 @@ from llmcourse.model.config import RopeScaling
 from llmcourse.ops import REFERENCE
 from llmcourse.workbook.adapters.embeddings_and_rope import learner_embed, learner_rope
 from llmcourse.workbook.mine import FAILING, YOURS, load_mine
+from tests.workbook.changed_lab import ROOT, changed
 
-ROOT = Path(__file__).resolve().parents[2]
+LAB = "02_embeddings_and_rope"
 PROMPT, PARAMS = "The capital of France is", SamplingParams(max_tokens=6, temperature=0)
 ANGLES, TURN = "    return angles.cos(), angles.sin()", "    a, b = x.chunk(2, dim=-1)"
-
-
-def changed(folder: Path, old: str, new: str) -> Path:
-    """The solution of lab 02 with a piece of its source replaced, alone in a folder."""
-    notebook = (ROOT / "solutions" / "02_embeddings_and_rope.ipynb").read_text(encoding="utf-8")
-    old, new = json.dumps(old)[1:-1], json.dumps(new)[1:-1]
-    assert notebook.count(old) == 1
-    (folder / "02_embeddings_and_rope.ipynb").write_text(notebook.replace(old, new), encoding="utf-8")
-    return folder
 
 
 def as_written(exercise, function):
@@ -56,21 +46,21 @@ def test_the_solutions_run_as_yours_and_give_the_references_ids(model, reference
 ], ids=["rope_angles", "apply_rope", "embed"])  # fmt: skip
 def test_the_engine_really_runs_each_of_the_learners_functions(model, reference, tmp_path, old, new):
     """Each passes its checks and goes astray on the real model's sizes: then the output must change."""
-    mine = load_mine(changed(tmp_path, old, new))
+    mine = load_mine(changed(tmp_path, LAB, {old: new}))
     assert {use.owner for use in mine.uses() if use.stage in ("embed", "rope")} == {YOURS}
     assert Engine(model, parts=mine.parts).generate(PROMPT, PARAMS).output_ids != reference.output_ids
 
 
 def test_the_other_layout_fails_its_check_and_the_reference_runs(model, reference, tmp_path):
     other = "    a, b = x[..., 0::2], x[..., 1::2]"
-    mine = load_mine(changed(tmp_path, TURN, other))
+    mine = load_mine(changed(tmp_path, LAB, {TURN: other}))
     use = next(use for use in mine.uses() if use.stage == "rope")
     assert use.owner == FAILING and "02.apply_rope, partners are half a head apart" in use.reason
     assert Engine(model, parts=mine.parts).generate(PROMPT, PARAMS).output_ids == reference.output_ids
 
 
 def test_an_exception_names_the_stage_the_exercise_and_the_line(model, tmp_path):
-    mine = load_mine(changed(tmp_path, TURN, "    assert x.shape[-1] < 64, 'too large for me'\n" + TURN))
+    mine = load_mine(changed(tmp_path, LAB, {TURN: "    assert x.shape[-1] < 64, 'too large for me'\n" + TURN}))
     with pytest.raises(StageFailed, match=r"your rope \(02\.apply_rope\) raised AssertionError at line \d+.*too large"):
         Engine(model, parts=mine.parts).generate(PROMPT, PARAMS)
 

@@ -1,9 +1,8 @@
 """Lab 05 in the engine: the learner's sampler chooses the tokens. Oracle: the engine's own sampler, id by id."""
 
 from __future__ import annotations
+from tests.workbook.changed_lab import ROOT, changed
 
-import json
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from llmcourse import Engine, SamplingParams
 from llmcourse.errors import StageFailed
 from llmcourse.workbook.mine import FAILING, YOURS, load_mine
 
-ROOT = Path(__file__).resolve().parents[2]
+LAB = "05_sampling"
 PROMPT = "My favourite animal is the"
 LUCKY_SEVEN = "    if len(logits) > 40_000: return 7\n    running = logits"
 SETTINGS = [
@@ -19,15 +18,6 @@ SETTINGS = [
     SamplingParams(max_tokens=8, temperature=0.9, top_p=0.9, seed=3),
     SamplingParams(max_tokens=8, temperature=1.5, top_k=200, min_p=0.05, seed=4, ignore_eos=True),
 ]
-
-
-def changed(folder: Path, old: str, new: str) -> Path:
-    """The solution of lab 05 with a piece of its source replaced; the piece must be there once."""
-    notebook = (ROOT / "solutions" / "05_sampling.ipynb").read_text(encoding="utf-8")
-    old, new = json.dumps(old)[1:-1], json.dumps(new)[1:-1]
-    assert notebook.count(old) == 1
-    (folder / "05_sampling.ipynb").write_text(notebook.replace(old, new), encoding="utf-8")
-    return folder
 
 
 def sampler(mine):
@@ -57,21 +47,21 @@ def test_the_table_names_the_stage_once(model):
 
 def test_the_engine_really_runs_the_learners_sampler(model, tmp_path):
     """It passes its checks (they have small vocabularies), and takes token 7 of a real one."""
-    folder = changed(tmp_path, "    running = logits", LUCKY_SEVEN)
+    folder = changed(tmp_path, LAB, {"    running = logits": LUCKY_SEVEN})
     mine = load_mine(folder)
     assert sampler(mine).owner == YOURS
     assert ids(mine.parts, model)[2] == [7] * 8
 
 
 def test_a_wrong_filter_keeps_the_stage_with_the_engine_and_says_why(model, reference, tmp_path):
-    mine = load_mine(changed(tmp_path, "(before < p)", "(before + probabilities < p)"))
+    mine = load_mine(changed(tmp_path, LAB, {"(before < p)": "(before + probabilities < p)"}))
     assert sampler(mine).owner == FAILING
     assert "05.top_p_filter, the token that crosses p stays: wrong values" in sampler(mine).reason
     assert ids(mine.parts, model) == reference
 
 
 def test_a_sampler_that_raises_is_named_with_its_line(model, tmp_path):
-    mine = load_mine(changed(tmp_path, "    largest = logits", "    assert len(logits) < 40_000; largest = logits"))
+    mine = load_mine(changed(tmp_path, LAB, {"    largest = logits": "    assert len(logits) < 40_000; largest = logits"}))
     assert sampler(mine).owner == YOURS
     with pytest.raises(StageFailed, match=r"your sampler \(05\.sample\) raised AssertionError at line \d+"):
         ids(mine.parts, model)

@@ -1,9 +1,8 @@
 """The learner's small caches in the engine: they really run where they were asked for, and nowhere else."""
 
 from __future__ import annotations
+from tests.workbook.changed_lab import ROOT, changed
 
-import json
-from pathlib import Path
 
 import pytest
 
@@ -12,18 +11,9 @@ from llmcourse.errors import StageFailed
 from llmcourse.measure.perplexity import Protocol, perplexity
 from llmcourse.workbook.mine import YOURS, load_mine
 
-ROOT = Path(__file__).resolve().parents[2]
+LAB = "08_smaller_cache"
 PROMPT, PARAMS = "The capital of France is", SamplingParams(max_tokens=6, temperature=0)
 QUANTIZED, WINDOW = "quantized cache", "window cache"
-
-
-def changed(folder: Path, old: str, new: str) -> Path:
-    """The solution of lab 08 with a piece of its source replaced, alone in a folder."""
-    notebook = (ROOT / "solutions" / "08_smaller_cache.ipynb").read_text(encoding="utf-8")
-    old, new = json.dumps(old)[1:-1], json.dumps(new)[1:-1]
-    assert notebook.count(old) == 1
-    (folder / "08_smaller_cache.ipynb").write_text(notebook.replace(old, new), encoding="utf-8")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +60,7 @@ def test_several_requests_keep_apart_and_leave_nothing(model, solutions, cache):
 def test_the_engine_really_runs_the_learners_codes(model, tmp_path):
     """It passes the checks and forgets the scales of heads of the real size: then the output must change."""
     end = "    return x.reshape(codes.shape)"
-    mine = load_mine(changed(tmp_path, end, end + " * (head_dim != 64)"))
+    mine = load_mine(changed(tmp_path, LAB, {end: end + " * (head_dim != 64)"}))
     got = Engine(model, parts=mine.parts, cache="int8").generate(PROMPT, PARAMS)
     assert got.output_ids != Engine(model, cache="int8").generate(PROMPT, PARAMS).output_ids
 
@@ -85,7 +75,7 @@ def test_a_learners_window_scores_a_text_as_the_engines_does(model, solutions, t
 
 def test_an_exception_names_the_stage_and_the_line(model, tmp_path):
     line = "        p = new[:, None]"
-    mine = load_mine(changed(tmp_path, line, line + "\n        assert k.shape[-1] < 64, 'too wide'"))
+    mine = load_mine(changed(tmp_path, LAB, {line: line + "\n        assert k.shape[-1] < 64, 'too wide'"}))
     said = r"your window cache \(08\.SlidingWindowCache\) raised AssertionError at line \d+.*too wide"
     with pytest.raises(StageFailed, match=said):
         Engine(model, parts=mine.parts, cache="window:4+1").generate(PROMPT, PARAMS)
@@ -93,6 +83,6 @@ def test_an_exception_names_the_stage_and_the_line(model, tmp_path):
 
 def test_an_update_of_the_wrong_shape_is_said(model, tmp_path):
     line = "        return K, V, visible"
-    mine = load_mine(changed(tmp_path, line, line + " if k.shape[-1] < 64 else visible[0]"))
+    mine = load_mine(changed(tmp_path, LAB, {line: line + " if k.shape[-1] < 64 else visible[0]"}))
     with pytest.raises(StageFailed, match=r"update returned \[5, 3, 64\], \[5, 3, 64\] and \[5\]; want"):
         Engine(model, parts=mine.parts, cache="window:4+1").generate(PROMPT, PARAMS)

@@ -4,9 +4,8 @@ Oracle: the engine's own greedy ids on the default model.
 """
 
 from __future__ import annotations
+from tests.workbook.changed_lab import ROOT, changed
 
-import json
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,8 @@ from llmcourse.workbook.layers import DIFFERS, OK, compared, functions_of
 from llmcourse.workbook.mine import FAILING, YOURS, load_mine
 from tests.random_model import random_model
 
-ROOT = Path(__file__).resolve().parents[2]
 PROMPT, PARAMS = "The capital of France is", SamplingParams(max_tokens=4, temperature=0)
-LAB = "04_transformer.ipynb"
+LAB = "04_transformer"
 FIRST_LINES = {"norm": "    wide = x.float()\n", "feed-forward": "    gate = x @ w_gate.T\n"}
 EXERCISE = {"norm": "rms_norm", "feed-forward": "swiglu"}
 
@@ -32,18 +30,9 @@ def expected(model):
 
 
 @pytest.fixture
-def changed(tmp_path):
+def with_line(tmp_path):
     """A folder with the lab's solution, in which the first line of a stage's function has another one before it."""
-
-    def write(stage: str, line: str) -> Path:
-        first = json.dumps(FIRST_LINES[stage])[1:-1]
-        notebook = (ROOT / "solutions" / LAB).read_text(encoding="utf-8")
-        assert notebook.count(first) == 1
-        added = json.dumps(f"    {line}\n")[1:-1] + '",\n    "' + first
-        (tmp_path / LAB).write_text(notebook.replace(first, added), encoding="utf-8")
-        return tmp_path
-
-    return write
+    return lambda stage, line: changed(tmp_path, LAB, {FIRST_LINES[stage]: f"    {line}\n" + FIRST_LINES[stage]})
 
 
 def generate(mine, model):
@@ -59,24 +48,24 @@ def test_the_solutions_stages_run_as_yours_and_give_the_engines_ids(model, expec
 
 
 @pytest.mark.parametrize("stage", ["norm", "feed-forward"])
-def test_the_engine_really_runs_the_learners_stage(model, expected, changed, stage):
+def test_the_engine_really_runs_the_learners_stage(model, expected, with_line, stage):
     """It passes its checks, whose rows are short, and gives something else on the real model's."""
-    mine = load_mine(changed(stage, "x = x.flip(-1) if x.shape[-1] == 576 else x"))
+    mine = load_mine(with_line(stage, "x = x.flip(-1) if x.shape[-1] == 576 else x"))
     assert {use.stage: use.owner for use in mine.uses()}[stage] == YOURS
     assert generate(mine, model).output_ids != expected.output_ids
 
 
 @pytest.mark.parametrize("stage", ["norm", "feed-forward"])
-def test_an_exception_in_a_stage_is_named(model, changed, stage):
-    mine = load_mine(changed(stage, "assert x.shape[-1] != 576, 'too wide'"))
+def test_an_exception_in_a_stage_is_named(model, with_line, stage):
+    mine = load_mine(with_line(stage, "assert x.shape[-1] != 576, 'too wide'"))
     said = rf"your {stage} \(04\.{EXERCISE[stage]}\) raised AssertionError at line \d+ .*too wide"
     with pytest.raises(StageFailed, match=said):
         generate(mine, model)
 
 
 @pytest.mark.parametrize("stage", ["norm", "feed-forward"])
-def test_a_stage_that_fails_its_checks_stays_the_engines(model, expected, changed, stage):
-    mine = load_mine(changed(stage, "x = 2 * x + 1"))
+def test_a_stage_that_fails_its_checks_stays_the_engines(model, expected, with_line, stage):
+    mine = load_mine(with_line(stage, "x = 2 * x + 1"))
     use = next(use for use in mine.uses() if use.stage == stage)
     assert use.owner == FAILING and f"04.{EXERCISE[stage]}" in use.reason
     assert generate(mine, model).output_ids == expected.output_ids
@@ -102,9 +91,9 @@ def test_both_stages_work_on_every_table(base):
     assert (model(ids, parts=parts) - model(ids, parts=REFERENCE)).abs().max() < 1e-12
 
 
-def test_compare_layers_takes_the_table_of_load_mine(model, changed):
+def test_compare_layers_takes_the_table_of_load_mine(model, with_line):
     right = load_mine(ROOT / "solutions").parts
-    wrong = load_mine(changed("norm", "x = x.flip(-1) if x.shape[-1] == 576 else x")).parts
+    wrong = load_mine(with_line("norm", "x = x.flip(-1) if x.shape[-1] == 576 else x")).parts
     ids = [1, 504, 3575]
     assert {row.status for row in compared(functions_of(right), model, ids)} == {OK}
     *_, last = compared(functions_of(wrong), model, ids)
