@@ -44,16 +44,24 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+LESSONS = {file.stem.removeprefix("test_plots_"): importlib.import_module(f"tests.workbook.{file.stem}")
+           for file in sorted(Path(__file__).parent.glob("test_plots_*.py"))}  # fmt: skip
+ALL = {**PICTURES, **{name: draw for lesson in LESSONS.values() for name, draw in lesson.PICTURES.items()}}
+ALL_SAID = {**SAID, **{name: said for lesson in LESSONS.values() for name, said in lesson.SAID.items()}}
+
+
 def test_every_figure_of_the_course_is_tested_here_or_in_its_lessons_own_file():
-    others = [importlib.import_module(f"tests.workbook.{file.stem}") for file in Path(__file__).parent.glob("test_plots_*.py")]
-    tested = [*PICTURES, *(name for module in others for name in module.PICTURES)]
-    assert set(PICTURES) == set(SAID) and sorted(tested) == sorted(plots.__all__)
+    own = {name for lesson, names in plots._FIGURES.items() if lesson not in LESSONS for name in names}
+    assert set(PICTURES) == set(SAID) == own and set(ALL) == set(plots.__all__)
+    for name, lesson in LESSONS.items():
+        assert set(lesson.PICTURES) == set(lesson.SAID) == set(plots._FIGURES[name])
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_figure_says_in_words_what_it_shows(name):
-    picture = PICTURES[name]()
-    assert isinstance(picture, Picture) and SAID[name] in picture.text
+@pytest.mark.parametrize("name", ALL)
+def test_a_figure_draws_and_says_in_words_what_it_shows(name):
+    picture = ALL[name]()
+    assert isinstance(picture, Picture) and ALL_SAID[name] in picture.text
+    picture.figure.canvas.draw()
 
 
 @pytest.mark.parametrize("name", [name for name in PICTURES if name not in ("vectors", "merges", "next_token", "languages")])

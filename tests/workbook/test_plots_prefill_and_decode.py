@@ -28,16 +28,6 @@ SAID = {
 }  # fmt: skip
 
 
-def test_every_figure_of_the_lesson_is_tested_here():
-    assert set(PICTURES) == set(SAID) == set(plots._FIGURES["prefill_and_decode"])
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_figure_says_in_words_what_it_shows(name):
-    picture = PICTURES[name]()
-    assert isinstance(picture, style.Picture) and SAID[name] in picture.text
-
-
 @pytest.mark.parametrize("name", [name for name in PICTURES if name != "utilization"])
 def test_every_axis_says_what_it_measures(name):
     for axes in PICTURES[name]().figure.axes:

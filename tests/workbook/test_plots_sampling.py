@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from llmcourse.workbook import plots
-from llmcourse.workbook.plots.style import Picture
 
 
 class Spelled:
@@ -34,13 +33,6 @@ SAID = {
     "entropy": "Most unsure before: ␣cat 6.2 bits. Surest before: ␣sat 0.5 bits",
     "two_bars": "open: the likeliest has 50.0%, top-p 0.7 leaves 2 tokens, min-p 0.4 leaves 2",
 }
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_figure_says_in_words_what_it_shows(name):
-    picture = PICTURES[name]()
-    assert isinstance(picture, Picture) and SAID[name] in picture.text
-    picture.figure.canvas.draw()
 
 
 @pytest.mark.parametrize("name, label", [
