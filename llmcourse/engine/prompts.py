@@ -28,7 +28,8 @@ def prompt_ids(prompt, tokenizer) -> list[int]:
     """
     if isinstance(prompt, str):
         return tokenizer.prompt(prompt)
-    if not isinstance(prompt, Mapping) and hasattr(prompt, "__len__") and hasattr(prompt, "__getitem__"):
+    listed = hasattr(prompt, "__len__") and hasattr(prompt, "__getitem__") and getattr(prompt, "ndim", 1) == 1
+    if listed and not isinstance(prompt, Mapping):
         parts = prompt.tolist() if hasattr(prompt, "tolist") else list(prompt)
         if parts and all(isinstance(part, Mapping) for part in parts):
             return tokenizer.chat(parts)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import gc
 import weakref
+from dataclasses import replace
 
 import pytest
 import torch
