@@ -38,7 +38,7 @@ class RopeScaling:
 class ModelConfig:
     """Sizes and settings of one model. Letters: d width, L layers, Hq/Hkv heads, D head size, f feed-forward, V.
 
-    windows: for each layer how many tokens a token sees, itself included, or None for all; empty when every layer
+    windows: for each layer how many tokens a token sees, itself included, or None for all; None when every layer
     sees all of them.
     """
 
@@ -60,7 +60,7 @@ class ModelConfig:
     qk_norm: bool = False
     bos_id: int | None = None
     eos_ids: tuple[int, ...] = ()
-    windows: tuple[int | None, ...] = ()
+    windows: tuple[int | None, ...] | None = None
 
     @classmethod
     def from_hf(cls, hf: Mapping[str, Any], name: str = "model") -> ModelConfig:

@@ -116,14 +116,14 @@ def refuse_features(fields: Fields) -> None:
     _refuse_partial(fields, fields.get("partial_rotary_factor", 1.0))
 
 
-def windows(fields: Fields, n_layers: int, context: int) -> tuple[int | None, ...]:
-    """How many tokens, itself included, a token sees in each layer, None for all; empty when no layer has a window.
+def windows(fields: Fields, n_layers: int, context: int) -> tuple[int | None, ...] | None:
+    """How many tokens, itself included, a token sees in each layer, None for all; None when no layer has a window.
 
     Mistral has one window for all layers. Qwen's layers have theirs by `layer_types`, else from layer
     `max_window_layers` on, and only with `use_sliding_window`. A window as long as the context is none.
     """
     if fields.family == "llama":
-        return ()  # as in transformers, whose Llama reads neither sliding_window nor layer_types
+        return None  # as in transformers, whose Llama reads neither sliding_window nor layer_types
     on = fields.family == "mistral" or fields.flag("use_sliding_window")
     window = fields.count("sliding_window") if on and fields.get("sliding_window") is not None else None
     kinds = None if fields.family == "mistral" else fields.get("layer_types")
@@ -135,7 +135,7 @@ def windows(fields: Fields, n_layers: int, context: int) -> tuple[int | None, ..
     else:
         slides = _slides(fields, kinds, n_layers, window)
     if window is None or window >= context or not any(slides):
-        return ()
+        return None
     return tuple(window if slide else None for slide in slides)
 
 

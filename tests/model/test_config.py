@@ -135,17 +135,17 @@ ALTERNATE = ["full_attention", "sliding_attention", "full_attention"]
     ("changes", "windows"),
     [
         ({"model_type": "mistral", "sliding_window": 76}, (76, 76, 76)),
-        ({"model_type": "mistral", "sliding_window": 77}, ()),
-        ({"model_type": "mistral", "sliding_window": None}, ()),
+        ({"model_type": "mistral", "sliding_window": 77}, None),
+        ({"model_type": "mistral", "sliding_window": None}, None),
         ({"model_type": "mistral", "max_position_embeddings": 9000}, (4096, 4096, 4096)),  # the family's own default
-        ({"model_type": "qwen2", "sliding_window": 5}, ()),
-        ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 5}, ()),  # from layer 28 on
+        ({"model_type": "qwen2", "sliding_window": 5}, None),
+        ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 5}, None),  # from layer 28 on
         ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}, (None, 5, 5)),
         ({"model_type": "qwen3", "use_sliding_window": True, "max_window_layers": 0, "max_position_embeddings": 9000},
          (4096, 4096, 4096)),
         ({"model_type": "qwen3", "use_sliding_window": True, "sliding_window": 5, "layer_types": ALTERNATE},
          (None, 5, None)),
-        ({"model_type": "llama", "sliding_window": 5, "layer_types": ALTERNATE}, ()),  # transformers' Llama has none
+        ({"model_type": "llama", "sliding_window": 5, "layer_types": ALTERNATE}, None),  # transformers' Llama has none
     ],
 )  # fmt: skip
 def test_every_layer_has_the_window_that_transformers_gives_it(changes, windows):
@@ -157,7 +157,7 @@ def test_every_layer_has_the_window_that_transformers_gives_it(changes, windows)
     kinds = ["sliding_attention"] * 3 if theirs.model_type == "mistral" else getattr(theirs, "layer_types", None) or ALTERNATE
     seen = [window if kind == "sliding_attention" and window and window < theirs.max_position_embeddings else None
             for kind in kinds]  # fmt: skip
-    assert windows == (tuple(seen) if any(seen) else ())
+    assert windows == (tuple(seen) if any(seen) else None)
 
 
 @pytest.mark.parametrize(
