@@ -6,9 +6,11 @@ import json
 import subprocess
 import sys
 import warnings
+from functools import lru_cache
 
 import numpy as np
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,10 +98,28 @@ def test_tokens_that_swallow_white_space_do_so_on_their_side_only():
     assert list(cutter.cut("a \n<l> b <r>\t c", special=True)) == ["a", 1, " b ", 2, "c"]
 
 
-@pytest.mark.parametrize("token_id", [49152, -1, 10**9])
-def test_an_unknown_id_is_named_with_the_size_of_the_vocabulary(tokenizer, token_id):
-    with pytest.raises(TokenizerError, match=f"no token {token_id} in this vocabulary of 49152"):
-        tokenizer.decode([1, token_id])
+@pytest.mark.parametrize("token_id", [49152, 10**9])
+def test_an_id_without_a_token_decodes_to_nothing(tokenizer, token_id):
+    assert tokenizer.decode([*tokenizer.encode("a"), token_id, *tokenizer.encode(" b")]) == "a b"
+    assert tokenizer.tokens([token_id]) == [""]
+
+
+def test_an_id_below_zero_is_refused(tokenizer):
+    with pytest.raises(TokenizerError, match="no token -1"):
+        tokenizer.decode([1, -1])
+
+
+@given(ids=st.lists(st.integers(0, 60) | st.integers(0, 49151), max_size=30))
+def test_decoding_without_special_tokens_equals_hf(tokenizer, default_folder, ids):
+    """Oracle: HF `tokenizers` on the same file, whose own default leaves them out."""
+    theirs = hf_tokenizer(default_folder)
+    assert tokenizer.decode(ids, skip_special_tokens=True) == theirs.decode(ids)
+    assert tokenizer.decode(np.array(ids, int), skip_special_tokens=True) == theirs.decode(ids)
+
+
+@lru_cache
+def hf_tokenizer(folder):
+    return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
 def test_ids_may_be_whole_numbers_of_any_library(tokenizer):
@@ -179,7 +199,7 @@ def test_merges_written_as_one_string_are_read_like_pairs(tmp_path):
 
 @pytest.mark.parametrize(("sections", "named"), [
     ({"model": {"type": "Unigram"}}, "Unigram"),
-    ({"model": {"byte_fallback": True}}, "byte_fallback"),
+    ({"model": {"byte_fallback": True}}, "falls back to bytes and lacks 256"),
     ({"model": {"continuing_subword_prefix": "##"}}, "continuing_subword_prefix"),
     ({"normalizer": {"type": "Lowercase"}}, "Lowercase"),
     ({"pre_tokenizer": {"type": "Whitespace"}}, "Whitespace"),
