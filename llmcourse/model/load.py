@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from llmcourse.errors import DeviceUnavailable, UnsupportedModel
+from llmcourse.errors import DeviceUnavailable
 from llmcourse.model.config import load_config
 from llmcourse.model.hub import model_folder, shown_name, tokenizer_folder
 from llmcourse.model.weights import load_weights
@@ -39,8 +39,6 @@ def load_model(
     number = choose_dtype(dtype, where)
     folder = model_folder(name)
     config = load_config(folder, shown_name(name))
-    if config.windows:
-        raise UnsupportedModel(f"model {config.name!r} has layers with a sliding window, which this engine does not apply")
     return Llama(config, load_weights(folder, config, number, where), source=str(folder))
 
 
