@@ -62,18 +62,17 @@ def test_the_window_matters_at_this_length(pair):
     assert (ours(IDS) - without(IDS)).abs().max() > 1e-2
 
 
-@pytest.mark.parametrize("cache", ["contiguous", "none"])
-@pytest.mark.parametrize("parts", ["reference", "cpu"])
-def test_tokens_generated_beyond_the_window_are_the_likeliest_of_the_whole_text(pair, cache, parts):
+@pytest.mark.parametrize(("parts", "cache"), [("cpu", "contiguous"), ("reference", "none")])
+def test_tokens_generated_beyond_the_window_are_the_likeliest_of_the_whole_text(pair, parts, cache):
     """Oracle: the logits of all tokens at once, which equal transformers'; compared where the lead is above 1e-3."""
     ours, _, _ = pair
     step = None if cache == "none" else 7
     model = Llama(ours.config, ours.weights)  # without the folder, which has no tokenizer
     engine = Engine(model, parts={"reference": REFERENCE, "cpu": CPU}[parts], cache=cache, max_step_tokens=step)
     prompt = IDS[:60]
-    output = engine.generate(prompt, temperature=0, max_tokens=40, ignore_eos=True).output_ids
+    output = engine.generate(prompt, temperature=0, max_tokens=20, ignore_eos=True).output_ids
     logits = ours([*prompt, *output])[len(prompt) - 1 : -1]
     top = logits.topk(2).values
     clear = top[:, 0] - top[:, 1] > 1e-3
-    assert clear.sum() >= 36
+    assert clear.sum() >= 18
     assert torch.equal(logits.argmax(-1)[clear], torch.tensor(output)[clear])
