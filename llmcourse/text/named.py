@@ -46,7 +46,7 @@ def read_ids(
 ) -> dict[str, Any]:
     """bos_id, eos_ids and add_bos, from the names, the post_processor and the config files with ids.
 
-    `add_bos_token` in the config decides where it stands; else the post_processor of tokenizer.json does.
+    A text begins with a token where the post_processor of tokenizer.json or `add_bos_token` of the config says so.
     """
     id_of = {**main["model"]["vocab"], **{token.content: token.id for token in added}}
     for name in ("bos_token", "eos_token"):
@@ -55,10 +55,10 @@ def read_ids(
     if config.get("add_eos_token"):
         raise TokenizerError("add_eos_token, an end token after every text, is not supported")
     bos_ids = [*_template_ids(main.get("post_processor"), id_of)]
-    add_bos = config.get("add_bos_token")
-    add_bos = bool(bos_ids) if add_bos is None else add_bos
-    if not isinstance(add_bos, bool):
-        raise TokenizerError(f"tokenizer_config.json has add_bos_token {add_bos!r}; it must be true or false")
+    asked = config.get("add_bos_token") or False
+    if not isinstance(asked, bool):
+        raise TokenizerError(f"tokenizer_config.json has add_bos_token {asked!r}; it must be true or false")
+    add_bos = asked or bool(bos_ids)
     if "bos_token" in names:
         bos_ids.append(id_of[names["bos_token"]])
     bos_ids += [i for source in id_sources for i in _ids(source, "bos_token_id")]
