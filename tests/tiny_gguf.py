@@ -60,8 +60,14 @@ def write_gguf(
     pre: str = "smollm",
     model: str = "gpt2",
     extra: dict[str, Any] | None = None,
+    eos: int = 2,
+    eot: int | None = 0,
+    pieces: list[tuple[str, float, TokenType]] | None = None,
 ) -> Path:
-    """Write one GGUF file; `extra` are more fields, name → str, float, bool or int."""
+    """Write one GGUF file; `extra` are more fields, name → str, float, bool or int.
+
+    pieces: a SentencePiece vocabulary (token, score, type) to write instead of the byte-level one.
+    """
     tokens, merges = vocabulary()
     writer = GGUFWriter(file, arch)
     writer.add_name("tiny")
@@ -78,12 +84,18 @@ def write_gguf(
     writer.add_vocab_size(len(tokens))
     writer.add_tokenizer_model(model)
     writer.add_tokenizer_pre(pre)
-    writer.add_token_list(tokens)
-    writer.add_token_types([TokenType.CONTROL] * len(SPECIAL) + [TokenType.NORMAL] * (len(tokens) - len(SPECIAL)))
-    writer.add_token_merges(merges)
+    if pieces is None:
+        writer.add_token_list(tokens)
+        writer.add_token_types([TokenType.CONTROL] * len(SPECIAL) + [TokenType.NORMAL] * (len(tokens) - len(SPECIAL)))
+        writer.add_token_merges(merges)
+    else:
+        writer.add_token_list([token for token, _, _ in pieces])
+        writer.add_token_scores([score for _, score, _ in pieces])
+        writer.add_token_types([kind for _, _, kind in pieces])
     writer.add_bos_token_id(1)
-    writer.add_eos_token_id(2)
-    writer.add_eot_token_id(0)
+    writer.add_eos_token_id(eos)
+    if eot is not None:
+        writer.add_eot_token_id(eot)
     writer.add_chat_template(TEMPLATE)
     add = {str: writer.add_string, float: writer.add_float32, bool: writer.add_bool, int: writer.add_uint32}
     for name, value in (extra or {}).items():

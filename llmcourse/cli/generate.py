@@ -50,6 +50,10 @@ Stop = Annotated[
 IgnoreEos = Annotated[
     bool, typer.Option("--ignore-eos", help="Go on after an end-of-text token.", rich_help_panel=SAMPLING)
 ]
+ShowSpecial = Annotated[
+    bool,
+    typer.Option("--show-special", help="Show <|im_end|> and the like where the model writes them.", rich_help_panel=OUTPUT),
+]
 Trace = Annotated[
     bool, typer.Option("--trace", help="Show every step: ids, likeliest tokens, choice, time.", rich_help_panel=OUTPUT)
 ]
@@ -65,7 +69,7 @@ def generate(
     max_tokens: MaxTokens = 256, temperature: Temperature = 0.2, top_k: TopK = 0, top_p: TopP = 0.9, min_p: MinP = 0.0,
     repetition_penalty: Penalty = 1.0, seed: Seed = None, stop: Stop = None, ignore_eos: IgnoreEos = False,
     model: Model = None, device: Device = "auto", dtype: Dtype = "auto", parts: PartsName = None,
-    cache: CacheName = "contiguous", mine: MineFolder = None, trace: Trace = False, as_json: AsJson = False,
+    cache: CacheName = "contiguous", mine: MineFolder = None, show_special: ShowSpecial = False, trace: Trace = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer a prompt, token by token.
 
@@ -87,7 +91,7 @@ def generate(
     params = SamplingParams(
         max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
         repetition_penalty=repetition_penalty, seed=seed, stop=tuple(unescape(text) for text in stop or ()),
-        ignore_eos=ignore_eos, logprobs=5 if trace else None,
+        ignore_eos=ignore_eos, skip_special_tokens=not show_special, logprobs=5 if trace else None,
     )  # fmt: skip
     text = read_text(prompt, "PROMPT")
     yours = None if mine is None else learners_parts(mine, parts)

@@ -128,7 +128,7 @@ class Engine:
             seed=secrets.randbits(62) if params.seed is None else params.seed,
             stream=stream,
             max_output=min(params.max_tokens, self.model.config.context - len(ids)),
-            make_decoder=lambda: self.tokenizer.stream(params.stop),
+            make_decoder=lambda: self.tokenizer.stream(params.stop, skip_special_tokens=params.skip_special_tokens),
             arrived=time.perf_counter(),
         )
 

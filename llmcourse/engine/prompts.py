@@ -64,7 +64,7 @@ class IdsOnly:
 
     chat = prompt
 
-    def stream(self, stop: Sequence[str] = ()) -> IdsOnly:
+    def stream(self, stop: Sequence[str] = (), *, skip_special_tokens: bool = False) -> IdsOnly:
         """A decoder without output. Raises TokenizerError for stop strings, which need text."""
         if stop:
             raise TokenizerError(f"this model has no tokenizer: it cannot look for the stop strings {tuple(stop)!r}")

@@ -25,6 +25,8 @@ class SamplingParams:
         repetition_penalty: > 1 makes tokens of the prompt and output less likely; 1 does nothing; 1e-6 to 1e6.
         seed: the same seed gives the same draws, alone or in a batch; None draws a fresh one.
         stop: strings that end the output, a single one, or None; they do not appear in the text.
+        skip_special_tokens: leave "<|im_end|>" and the like out of the text (never out of the ids). Stop strings are looked
+            for in the text, so they then find none of them.
         ignore_eos: go on after an end-of-text token, up to max_tokens (for benchmarks).
         logprobs: None, or how many of the likeliest tokens to report per position, with their log-probabilities under
             the model's own distribution (before penalty and filters); 0 reports the chosen token only.
@@ -41,6 +43,7 @@ class SamplingParams:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    skip_special_tokens: bool = True
     logprobs: int | None = None
 
     def __post_init__(self) -> None:

@@ -8,19 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llmcourse.errors import UnknownModel, UnsupportedModel
+from llmcourse.errors import UnknownModel
+from llmcourse.model.hf_config import Fields, refuse_features, rope, token_ids, unsupported, windows
 
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 _REQUIRED = (
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
     "max_position_embeddings",
 )  # fmt: skip
-_SCALING_KEYS = {
-    "linear": {"factor": float},
-    "llama3": {
-        "factor": float, "low_freq_factor": float, "high_freq_factor": float, "original_max_position_embeddings": int
-    },
-}  # fmt: skip
+_BIAS_BY_FLAG = ("llama", "qwen3")  # the families whose attention_bias counts
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,11 @@ class RopeScaling:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Sizes and settings of one model. Letters: d width, L layers, Hq/Hkv heads, D head size, f feed-forward, V."""
+    """Sizes and settings of one model. Letters: d width, L layers, Hq/Hkv heads, D head size, f feed-forward, V.
+
+    windows: for each layer how many tokens a token sees, itself included, or None for all; None when every layer
+    sees all of them.
+    """
 
     name: str
     vocab_size: int
@@ -76,40 +75,40 @@ class ModelConfig:
         Raises UnsupportedModel, naming the model and the feature, for every family or setting that the engine
         does not compute exactly.
         """
-        family = hf.get("model_type")
-        if family not in FAMILIES:
-            raise _unsupported(name, f"model_type {family!r}")
-        missing = [key for key in _REQUIRED if hf.get(key) is None]
+        fields = Fields(hf, name)
+        missing = [key for key in _REQUIRED if fields.get(key) is None]
         if missing:
-            raise _unsupported(name, f"a config without {', '.join(missing)}")
-        _refuse_features(hf, family, name)
-        heads, width = hf["num_attention_heads"], hf["hidden_size"]
-        theta, scaling = _rope(hf, name)
-        biased = family == "qwen2" or bool(hf.get("attention_bias"))
+            raise unsupported(name, f"a config without {', '.join(missing)}")
+        refuse_features(fields)
+        heads, width = fields.count("num_attention_heads"), fields.count("hidden_size")
+        n_layers, context = fields.count("num_hidden_layers"), fields.count("max_position_embeddings")
+        theta, scaling = rope(fields)
+        family, biased = fields.family, fields.flag("attention_bias")
         config = cls(
             name=name,
-            vocab_size=hf["vocab_size"],
+            vocab_size=fields.count("vocab_size"),
             width=width,
-            n_layers=hf["num_hidden_layers"],
+            n_layers=n_layers,
             n_heads=heads,
-            n_kv_heads=hf.get("num_key_value_heads") or heads,
-            head_dim=hf.get("head_dim") or width // heads,
-            ffn_width=hf["intermediate_size"],
-            context=hf["max_position_embeddings"],
-            rms_eps=hf.get("rms_norm_eps", cls.rms_eps),
+            n_kv_heads=fields.count("num_key_value_heads", heads),
+            head_dim=fields.count("head_dim", width // heads),
+            ffn_width=fields.count("intermediate_size"),
+            context=context,
+            rms_eps=fields.number("rms_norm_eps", cls.rms_eps),
             rope_theta=theta,
-            rope_scaling=scaling,
-            tied=bool(hf.get("tie_word_embeddings", False)),
-            qkv_bias=biased,
-            o_bias=biased and family != "qwen2",
+            rope_scaling=None if scaling is None else RopeScaling(**scaling),
+            tied=fields.flag("tie_word_embeddings"),
+            qkv_bias=family == "qwen2" or (biased and family in _BIAS_BY_FLAG),
+            o_bias=biased and family in _BIAS_BY_FLAG,
             qk_norm=family == "qwen3",
-            bos_id=hf.get("bos_token_id"),
-            eos_ids=as_ids(hf.get("eos_token_id")),
+            bos_id=next(iter(fields.ids("bos_token_id")), None),
+            eos_ids=fields.ids("eos_token_id"),
+            windows=windows(fields, n_layers, context),
         )
         if config.n_heads % config.n_kv_heads:
-            raise _unsupported(name, f"{config.n_heads} query heads over {config.n_kv_heads} key/value heads")
+            raise unsupported(name, f"{config.n_heads} query heads over {config.n_kv_heads} key/value heads")
         if config.head_dim % 2:
-            raise _unsupported(name, f"rotary embedding over an odd head size ({config.head_dim})")
+            raise unsupported(name, f"rotary embedding over an odd head size ({config.head_dim})")
         return config
 
     @property
@@ -131,15 +130,16 @@ def load_config(folder: Path, name: str | None = None) -> ModelConfig:
     config = dict(hf)
     generation = folder / "generation_config.json"
     if generation.is_file():
-        extra = as_ids(read_json(generation).get("eos_token_id"))
-        config["eos_token_id"] = list(dict.fromkeys([*as_ids(hf.get("eos_token_id")), *extra]))
+        extra = token_ids(read_json(generation).get("eos_token_id"), f"{generation} has eos_token_id")
+        own = token_ids(hf.get("eos_token_id"), f"{folder / 'config.json'} has eos_token_id")
+        config["eos_token_id"] = list(dict.fromkeys([*own, *extra]))
     return ModelConfig.from_hf(config, name or folder.name)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Parse one JSON file of a model folder; UnknownModel names the file if it is missing or broken."""
+    """Parse one JSON file of a model folder; UnknownModel names the file if it is missing, broken or no table."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UnknownModel(
             f"{path.parent} is not a model folder: it has no {path.name}. A model folder holds config.json, "
@@ -147,51 +147,6 @@ def read_json(path: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError) as error:
         raise UnknownModel(f"{path} cannot be read ({error}); fetch the model again") from error
-
-
-def as_ids(value: int | list[int] | tuple[int, ...] | None) -> tuple[int, ...]:
-    """A config's token id field as a tuple: None is empty, one id is one element, a list keeps its order."""
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, int) else tuple(value)
-
-
-def _unsupported(name: str, feature: str) -> UnsupportedModel:
-    return UnsupportedModel(
-        f"model {name!r} uses {feature}, which this engine does not implement; it runs {', '.join(FAMILIES)} models "
-        "with full attention and rotary scaling none, linear or llama3"
-    )
-
-
-def _refuse_features(hf: Mapping[str, Any], family: str, name: str) -> None:
-    """Raise UnsupportedModel for settings that would change the numbers without changing any tensor's shape."""
-    if hf.get("hidden_act", "silu") not in ("silu", "swish"):
-        raise _unsupported(name, f"hidden_act {hf['hidden_act']!r}")
-    if hf.get("mlp_bias"):
-        raise _unsupported(name, "mlp_bias")
-    if hf.get("quantization_config"):
-        method = hf["quantization_config"].get("quant_method", "unknown")
-        raise _unsupported(name, f"weights stored quantized (quant_method {method!r})")
-    if hf.get("partial_rotary_factor", 1.0) != 1.0:
-        raise _unsupported(name, f"partial_rotary_factor {hf['partial_rotary_factor']}")
-    window = hf.get("sliding_window")
-    windowed = family == "mistral" or hf.get("use_sliding_window", False)
-    if windowed and window is not None and window < hf["max_position_embeddings"]:
-        raise _unsupported(name, f"sliding_window {window}, shorter than its context {hf['max_position_embeddings']}")
-
-
-def _rope(hf: Mapping[str, Any], name: str) -> tuple[float, RopeScaling | None]:
-    """Rotary base and scaling, from `rope_parameters` (transformers 5) or `rope_theta` and `rope_scaling` (4)."""
-    rope = dict(hf.get("rope_parameters") or hf.get("rope_scaling") or {})
-    theta = float(rope.get("rope_theta") or hf.get("rope_theta") or ModelConfig.rope_theta)
-    if rope.get("partial_rotary_factor", 1.0) != 1.0:
-        raise _unsupported(name, f"partial_rotary_factor {rope['partial_rotary_factor']}")
-    kind = rope.get("rope_type") or rope.get("type") or "default"
-    if kind == "default":
-        return theta, None
-    if kind not in _SCALING_KEYS:
-        raise _unsupported(name, f"rotary scaling {kind!r}")
-    missing = [key for key in _SCALING_KEYS[kind] if rope.get(key) is None]
-    if missing:
-        raise _unsupported(name, f"rotary scaling {kind!r} without {', '.join(missing)}")
-    return theta, RopeScaling(kind, *(number(rope[key]) for key, number in _SCALING_KEYS[kind].items()))
+    if not isinstance(content, dict):
+        raise UnknownModel(f"{path} holds a {type(content).__name__}, not a table of settings; fetch the model again")
+    return content

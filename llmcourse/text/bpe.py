@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
+from typing import AnyStr
 
 from llmcourse.errors import TokenizerError
 from llmcourse.text.pattern import Stage, split, without_surrogates
@@ -135,6 +136,7 @@ class BPE:
     vocab: token bytes → id; the ids may be any numbers ≥ 0.
     merges: pairs of token bytes, those learned first come first.
     ignore_merges: a piece that is itself a token becomes that token, whatever the merges say (Llama 3).
+    bytes_of: id → token bytes.
     Raises TokenizerError when a merge names a token that the vocabulary lacks.
 
     A byte without a token in `vocab` is dropped from the text, with one warning in the life of the object.
@@ -143,23 +145,26 @@ class BPE:
     def __init__(self, vocab: dict[bytes, int], merges: Iterable[tuple[bytes, bytes]], *, ignore_merges: bool = False):
         self.vocab = vocab
         self.ignore_merges = ignore_merges
-        self._bytes_of = {token_id: token for token, token_id in vocab.items()}
+        self.bytes_of = {token_id: token for token, token_id in vocab.items()}
         self._byte_ids = [vocab.get(bytes([byte])) for byte in range(N_BYTES)]
         self._rules: dict[Pair, tuple[int, int]] = {}  # two ids → (rank, id of the merged token)
         for rank, (left, right) in enumerate(merges):
-            try:
-                self._rules[vocab[left], vocab[right]] = rank, vocab[left + right]
-            except KeyError as missing:
-                raise TokenizerError(f"merge {rank} ({left!r} + {right!r}) needs the token {missing}, which the "
-                                     "vocabulary lacks; vocabulary and merges do not belong together") from None
+            self._add_rule(rank, left, right, vocab)
         self._cache: dict[str, list[int]] = {}
         self._warned = False
+
+    def _add_rule(self, rank: int, left: AnyStr, right: AnyStr, vocab: Mapping[AnyStr, int]) -> None:
+        try:
+            self._rules[vocab[left], vocab[right]] = rank, vocab[left + right]
+        except KeyError as missing:
+            raise TokenizerError(f"merge {rank} ({left!r} + {right!r}) needs the token {missing}, which the "
+                                 "vocabulary lacks; vocabulary and merges do not belong together") from None
 
     @property
     def merges(self) -> list[tuple[bytes, bytes]]:
         """Pairs of token bytes, those learned first come first."""
         pairs = sorted(self._rules, key=lambda pair: self._rules[pair][0])
-        return [(self._bytes_of[left], self._bytes_of[right]) for left, right in pairs]
+        return [(self.bytes_of[left], self.bytes_of[right]) for left, right in pairs]
 
     @property
     def missing_bytes(self) -> bytes:
@@ -172,7 +177,7 @@ class BPE:
         for piece in pieces:
             known = cache.get(piece)
             if known is None:
-                known = self.encode(piece.encode())
+                known = self.encode_piece(piece)
                 if len(piece) <= CACHED_LETTERS:
                     if len(cache) >= CACHED_PIECES:
                         cache.clear()
@@ -180,18 +185,30 @@ class BPE:
             ids += known
         return ids
 
-    def encode(self, piece: bytes) -> list[int]:
-        """Ids of one piece: merges are applied in the order in which they were learned, leftmost first.
+    def encode_piece(self, piece: str) -> list[int]:
+        """Ids of one piece of text."""
+        return self.encode(piece.encode())
 
-        Takes time in proportion to n log n for n bytes: the candidate pairs wait in a heap, and the tokens form a
-        linked list, in which two become one without moving the others.
-        """
+    def written(self, content: str) -> bytes:
+        """The bytes that a token added beside the vocabulary stands for."""
+        return content.encode()
+
+    def encode(self, piece: bytes) -> list[int]:
+        """Ids of one piece, given as bytes."""
         if self.ignore_merges and piece in self.vocab:
             return [self.vocab[piece]]
         ids: list[int | None] = [self._byte_ids[byte] for byte in piece]
         if None in ids:
             self._warn_of_missing_bytes()
             ids = [token_id for token_id in ids if token_id is not None]
+        return self.merged(ids)
+
+    def merged(self, ids: list[int | None]) -> list[int]:
+        """`ids` after all merges, in the order in which they were learned, leftmost first. (Uses up the list.)
+
+        Takes time in proportion to n log n for n ids: the candidate pairs wait in a heap, and the tokens form a
+        linked list, in which two become one without moving the others.
+        """
         rules, end = self._rules, len(ids)
         ids.append(None)  # a neighbour for the last token, that merges with nothing
         before, after = list(range(-1, end)), list(range(1, end + 2))
@@ -214,7 +231,7 @@ class BPE:
     def decode(self, ids: Iterable[int]) -> bytes:
         """The bytes of tokens, joined. Raises TokenizerError for an id that the vocabulary lacks."""
         try:
-            return b"".join([self._bytes_of[token_id] for token_id in ids])
+            return b"".join([self.bytes_of[token_id] for token_id in ids])
         except KeyError as missing:
             raise TokenizerError(f"there is no token {missing} in this vocabulary of {len(self.vocab)}") from None
 

@@ -40,12 +40,17 @@ def render(template: str, messages: Sequence[Mapping[str, Any]], **variables: An
 
     messages: dicts with "role" and "content" (or what the template asks for).
     variables: what else the template may use: add_generation_prompt, tools, bos_token, …
+    A content of None is for a message that calls tools and says nothing; a template that would write "None" is refused.
     Runs sandboxed: a template can neither reach Python's internals nor change the messages.
     Raises ChatTemplateError when the template is malformed, or refuses the messages.
     """
     if not isinstance(messages, (list, tuple)) or not all(isinstance(message, Mapping) for message in messages):
         raise ChatTemplateError(f'a chat is a list of messages like {{"role": "user", "content": "Hi"}}, '
                                 f"not {type(messages).__name__} {str(messages)[:60]!r}")
+    for number, message in enumerate(messages):
+        if message.get("content", "") is None and not message.get("tool_calls"):
+            raise ChatTemplateError(f"message {number} ({message.get('role')!r}) has the content None; give it a text, "
+                                    "which may be empty")
     try:
         return _compile(template).render(**{"tools": None, "documents": None, **variables, "messages": messages})
     except jinja2.TemplateSyntaxError as error:
@@ -119,11 +124,18 @@ def _without_surrogates(value: Any) -> Any:
 @lru_cache(maxsize=16)
 def _compile(template: str) -> jinja2.Template:
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation], finalize=_not_none)
     environment.globals["raise_exception"] = _raise_exception
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
     environment.filters["tojson"] = _to_json
     return environment.from_string(template)
+
+
+def _not_none(value: Any) -> Any:
+    """What a template writes: jinja2 would write None as a word, which no message holds."""
+    if value is None:
+        raise jinja2.TemplateError("it writes a value that is None")
+    return value
 
 
 def _raise_exception(message: str) -> None:

@@ -10,14 +10,15 @@ are the text (a stage with `prefix_space` adds a space, and says so).
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import regex
 
 from llmcourse.errors import TokenizerError
+from llmcourse.text.normal import flatten
+from llmcourse.text.oniguruma import check_regex
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,26 @@ class Stage:
 
     regex: str | None
     prefix_space: bool = False
+
+
+@dataclass(frozen=True)
+class Metaspace:
+    """SentencePiece's own stage: spaces become "▁", and one may be put before the text. It stands alone.
+
+    prepend: "always" puts "▁" before every text between added tokens that does not start with one, "first" only where
+        nothing stands before it, "never" nowhere.
+    words: whether each "▁" begins a new piece; if not, the whole text is one.
+    """
+
+    prepend: str
+    words: bool = False
+
+    def cut(self, text: str, at_start: bool) -> list[str]:
+        """The pieces of one text. at_start: whether nothing stands before it, not even an added token."""
+        text = text.replace(" ", "\u2581")
+        if not text.startswith("\u2581") and (self.prepend == "always" or (self.prepend == "first" and at_start)):
+            text = "\u2581" + text
+        return regex.findall("\u2581[^\u2581]*|[^\u2581]+", text) if self.words else [text]
 
 
 _ENGLISH_ENDINGS = r"'(?:[sdmt]|ll|re|ve)"  # the ends of it's, I'd, I'm, don't, I'll, we're, I've
@@ -53,14 +74,18 @@ PATTERNS: dict[str, tuple[Stage, ...]] = {
 }
 
 
-def split(text: str, pattern: str | Sequence[Stage] = "smollm2") -> list[str]:
+def split(text: str, pattern: str | Sequence[Stage | Metaspace] = "smollm2", at_start: bool = True) -> list[str]:
     """Cut `text` into pieces, none of them empty. `pattern` is a name in `PATTERNS`, or stages of one's own.
+    at_start: whether nothing stands before `text` (see `Metaspace`; other stages do not ask).
 
     Example: split("It's 12  cats", "smollm2") == ["It", "'s", " ", "1", "2", " ", " cats"].
     Raises TokenizerError for an unknown name, or a regex that does not compile.
     """
     pieces = [text]
     for stage in stages_of(pattern):
+        if isinstance(stage, Metaspace):
+            pieces = stage.cut(text, at_start)
+            continue
         if stage.prefix_space:
             pieces = [piece if piece.startswith(" ") else " " + piece for piece in pieces]
         if stage.regex is not None:
@@ -69,7 +94,7 @@ def split(text: str, pattern: str | Sequence[Stage] = "smollm2") -> list[str]:
     return pieces if text else []
 
 
-def stages_of(pattern: str | Sequence[Stage]) -> tuple[Stage, ...]:
+def stages_of(pattern: str | Sequence[Stage | Metaspace]) -> tuple[Stage | Metaspace, ...]:
     """The stages of a named pattern; stages are handed back as they are. Raises TokenizerError for an unknown name."""
     if not isinstance(pattern, str):
         return tuple(pattern)
@@ -108,7 +133,7 @@ def read_pre_tokenizer(section: dict | None) -> tuple[Stage, ...]:
     Knows Sequence, Digits, Split (Isolated) and ByteLevel, which must come last, since from there on the text is
     bytes. Raises TokenizerError naming anything else.
     """
-    parts = list(_flatten(section, "pretokenizers"))
+    parts = list(flatten(section, "pretokenizers"))
     kinds = [part["type"] for part in parts]
     if kinds.count("ByteLevel") != 1 or kinds[-1] != "ByteLevel":
         found = ", ".join(kinds) or "nothing"
@@ -117,28 +142,23 @@ def read_pre_tokenizer(section: dict | None) -> tuple[Stage, ...]:
     return tuple(_read_stage(part) for part in parts)
 
 
-def read_normalizer(section: dict | None) -> str | None:
-    """The "normalizer" section of tokenizer.json: "NFC" or None. Raises TokenizerError naming any other."""
-    kinds = {part["type"] for part in _flatten(section, "normalizers")}
-    if kinds - {"NFC"}:
-        raise TokenizerError(f"the normalizer {', '.join(sorted(kinds - {'NFC'}))} is not supported; only NFC, or none")
-    return "NFC" if kinds else None
+def read_metaspace(section: dict | None) -> tuple[Metaspace, ...]:
+    """The "pre_tokenizer" section of a SentencePiece-style tokenizer.json: Metaspace, or nothing at all.
 
-
-def normalize(text: str, form: str | None) -> str:
-    """`text` in the Unicode normal form `form` ("NFC"), or as it is for None."""
-    return unicodedata.normalize(form, text) if form else text
-
-
-def _flatten(section: dict | None, children: str) -> Iterator[dict]:
-    """The sections inside nested Sequences, in order."""
-    if section is None:
-        return
-    if section["type"] != "Sequence":
-        yield section
-        return
-    for child in section[children]:
-        yield from _flatten(child, children)
+    Raises TokenizerError naming anything else.
+    """
+    parts = list(flatten(section, "pretokenizers"))
+    if not parts:
+        return ()
+    part, kinds = parts[0], [part["type"] for part in parts]
+    if kinds != ["Metaspace"] or part["replacement"] != "\u2581":
+        raise TokenizerError(f"the pre_tokenizer of a vocabulary with byte_fallback is {', '.join(kinds)}; only Metaspace "
+                             "with \u2581, or none, is supported")
+    # Files of 2023 and before say add_prefix_space instead, and cut into words.
+    scheme = part.get("prepend_scheme") or ("always" if part.get("add_prefix_space", True) else "never")
+    if scheme not in ("always", "first", "never"):
+        raise TokenizerError(f"the pre_tokenizer Metaspace has prepend_scheme {scheme!r}; only always, first and never")
+    return (Metaspace(scheme, words=part.get("split", True)),)
 
 
 def _read_stage(part: dict) -> Stage:
@@ -153,4 +173,8 @@ def _read_stage(part: dict) -> Stage:
         how = part["behavior"] + (", inverted" if part.get("invert", False) else "")
         raise TokenizerError(f"the pre_tokenizer Split ({how}) is not supported; only Isolated, not inverted")
     (form, pattern), = part["pattern"].items()
-    return Stage(pattern if form == "Regex" else regex.escape(pattern))
+    if form != "Regex":
+        return Stage(regex.escape(pattern))
+    check_regex(pattern)
+    _compile(pattern)
+    return Stage(pattern)

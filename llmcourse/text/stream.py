@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import codecs
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
 
 from llmcourse.errors import TokenizerError
-
-if TYPE_CHECKING:
-    from llmcourse.text.tokenizer import Tokenizer
 
 
 class StreamDecoder:
     """Decodes one answer, token by token: `push` every id, then `finish`.
 
-    source: a Tokenizer, or a function from an id to the token's bytes.
+    token_bytes: a function from an id to the token's bytes.
     stop: stop strings (or a single one). The one that is complete first ends the text, which then lacks it; of two
         that are complete at the same character, the longer. It does not matter how the text falls into tokens.
+    skipped: ids that leave no text. drops_first_space: whether a space at the very start is left out.
 
     Without a stop string in the text, the pieces joined equal the whole decoded at once. A push takes time in
     proportion to the text that comes and goes, however long the answer or the stop strings are.
@@ -32,8 +29,11 @@ class StreamDecoder:
     Raises TokenizerError for an empty stop string.
     """
 
-    def __init__(self, source: Tokenizer | Callable[[int], bytes], stop: str | Sequence[str] = ()):
-        self._token_bytes = source if callable(source) else source.token_bytes
+    def __init__(
+        self, token_bytes: Callable[[int], bytes], stop: str | Sequence[str] = (), *, skipped: Collection[int] = (),
+        drops_first_space: bool = False,
+    ):
+        self._token_bytes, self._skipped, self._drops_space = token_bytes, skipped, drops_first_space
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._finder = StopFinder((stop,) if isinstance(stop, str) else stop)
 
@@ -47,11 +47,21 @@ class StreamDecoder:
 
     def push(self, token_id: int) -> str:
         """The text that is certain now that this token has come; often empty, or more than this token's."""
-        return "" if self.stopped else self._finder.feed(self._utf8.decode(self._token_bytes(token_id)))
+        if self.stopped or token_id in self._skipped:
+            return ""
+        return self._finder.feed(self._readable(self._token_bytes(token_id)))
 
     def finish(self) -> str:
         """The rest: text that was held back, and U+FFFD for bytes that never became a character."""
-        return "" if self.stopped else self._finder.feed(self._utf8.decode(b"", final=True)) + self._finder.rest()
+        return "" if self.stopped else self._finder.feed(self._readable(b"", final=True)) + self._finder.rest()
+
+    def _readable(self, new: bytes, final: bool = False) -> str:
+        """The characters that are complete with these bytes."""
+        text = self._utf8.decode(new, final)
+        if self._drops_space and text:
+            self._drops_space = False
+            return text.removeprefix(" ")
+        return text
 
 
 class StopFinder:

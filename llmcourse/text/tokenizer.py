@@ -3,7 +3,7 @@
     text ─ added tokens ─ normalization ─ pre-tokenization ─ BPE ─▶ ids
 
 First the added tokens are cut out, the rest is normalized (most models: not at all) and cut into pieces, and BPE
-turns each piece into ids.
+turns each piece into ids. SentencePiece-style vocabularies write a space as "▁" on the way, and take it back in `decode`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from llmcourse.errors import ChatTemplateError, TokenizerError
 from llmcourse.text.added import AddedToken, Cutter
 from llmcourse.text.bpe import BPE
 from llmcourse.text.files import read_folder
-from llmcourse.text.pattern import Stage, normalize, split, stages_of, without_surrogates
+from llmcourse.text.normal import Steps, normalize
+from llmcourse.text.pattern import Metaspace, Stage, split, stages_of, without_surrogates
 from llmcourse.text.stream import StreamDecoder
 
 
@@ -26,7 +27,8 @@ class Tokenizer:
 
     bpe: vocabulary and merges, without the special tokens.
     pattern: pre-tokenization, a name ("smollm2", "gpt2", "llama3", "qwen2") or stages.
-    added: added tokens, special or not. normalization: "NFC" or None.
+    added: added tokens, special or not. normalization: "NFC", or steps (see `text.normal`).
+    drops_first_space: whether `decode` leaves out a space at the very start, which `encode` put there (Llama 2).
     bos_id: the token that begins a text, or None. eos_ids: the tokens that end an answer.
     add_bos: whether `prompt` puts bos_id before a text. (`encode` and `chat` never do.)
     chat_template: jinja2 source, or None. names: special tokens as the template knows them ("bos_token" → "<s>").
@@ -35,20 +37,21 @@ class Tokenizer:
     """
 
     def __init__(
-        self, bpe: BPE, pattern: str | Sequence[Stage], *, added: Sequence[AddedToken] = (),
-        normalization: str | None = None, bos_id: int | None = None, eos_ids: Iterable[int] = (),
+        self, bpe: BPE, pattern: str | Sequence[Stage | Metaspace], *, added: Sequence[AddedToken] = (),
+        normalization: str | Steps | None = None, drops_first_space: bool = False, bos_id: int | None = None, eos_ids: Iterable[int] = (),
         add_bos: bool = False, chat_template: str | None = None, names: Mapping[str, str] | None = None,
     ):
         self.bpe, self.pattern, self.normalization = bpe, stages_of(pattern), normalization
         self.bos_id, self.eos_ids, self.add_bos = bos_id, frozenset(eos_ids), add_bos
+        self.drops_first_space = drops_first_space
         self.special = {token.content: token.id for token in added if token.special}
         self.chat_template, self.names = chat_template, dict(names or {})
         self._added = tuple(added)
         self._raw = Cutter({token.content: token for token in added if not token.normalized})
         self._normalized = Cutter(
             {normalize(token.content, normalization): token for token in added if token.normalized})
-        self._bytes_of = {token_id: token for token, token_id in bpe.vocab.items()}
-        self._bytes_of.update((token.id, token.content.encode()) for token in added)
+        self._bytes_of = {**bpe.bytes_of, **{token.id: bpe.written(token.content) for token in added}}
+        self._special_ids = frozenset(self.special.values())
         self.vocab_size = max(self._bytes_of, default=-1) + 1
         self._chat = None
 
@@ -66,13 +69,20 @@ class Tokenizer:
         """
         if not isinstance(text, str):
             raise TokenizerError(f"encode takes text, not {type(text).__name__} {text!r:.60}")
+        return self._encode(text, special, at_start=True)
+
+    def _encode(self, text: str, special: bool, at_start: bool) -> list[int]:
+        """Ids of a text. at_start: whether no token stands before it; some vocabularies begin a text with a space."""
         ids: list[int] = []
         for part in self._raw.cut(without_surrogates(text), special):
             if isinstance(part, int):
                 ids.append(part)
                 continue
             for piece in self._normalized.cut(normalize(part, self.normalization), special):
-                ids += [piece] if isinstance(piece, int) else self.bpe.encode_pieces(split(piece, self.pattern))
+                if isinstance(piece, int):
+                    ids.append(piece)
+                else:
+                    ids += self.bpe.encode_pieces(split(piece, self.pattern, at_start and not ids))
         return ids
 
     def prompt(self, text: str) -> list[int]:
@@ -102,22 +112,29 @@ class Tokenizer:
             self._chat = ChatTemplate(self.chat_template, specials, self.names)
         ids: list[int] = []
         for part in self._chat.parts(messages, add_generation_prompt=add_generation_prompt, **variables):
-            ids += [part] if isinstance(part, int) else self.encode(part)
+            ids += [part] if isinstance(part, int) else self._encode(part, special=False, at_start=not ids)
         return ids
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of token ids, special ones included; bytes that are no UTF-8 become U+FFFD.
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = False) -> str:
+        """The text of token ids; bytes that are no UTF-8 become U+FFFD, ids without a token become nothing.
 
-        Raises TokenizerError for an id that is not in the vocabulary.
+        skip_special_tokens: leave "<|im_end|>" and the like out.
         """
-        return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
+        skipped = self._special_ids if skip_special_tokens else ()
+        numbers = map(index, ids)  # index() takes numpy's and torch's whole numbers too
+        text = b"".join(self.token_bytes(i) for i in numbers if i not in skipped).decode("utf-8", "replace")
+        return text.removeprefix(" ") if self.drops_first_space else text
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes of one token. Raises TokenizerError for an id that is not in the vocabulary."""
-        try:
-            return self._bytes_of[index(token_id)]  # index() takes numpy's and torch's whole numbers too
-        except KeyError:
-            raise TokenizerError(f"there is no token {token_id} in this vocabulary of {self.vocab_size}") from None
+        """The bytes of one token; none for an id that has no token. Raises TokenizerError for an id below 0.
+
+        Models often have more rows in their embedding than their tokenizer has tokens, to round the number up; such an
+        id has no text, and a model may still emit it.
+        """
+        number = index(token_id)
+        if number < 0:
+            raise TokenizerError(f"there is no token {number}: ids are 0 or more")
+        return self._bytes_of.get(number, b"")
 
     @property
     def vocab(self) -> dict[bytes, int]:
@@ -125,12 +142,17 @@ class Tokenizer:
         return {token: token_id for token_id, token in self._bytes_of.items()}
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """Each token as a string to look at: spaces as ␣, line breaks and the like as \\n, half characters as \\xe2."""
+        """Each token as a string to look at: spaces as ␣, line breaks and the like as \\n, half characters as \\xe2.
+        An id without a token is empty."""
         return [_printable(self.token_bytes(token_id)) for token_id in ids]
 
-    def stream(self, stop: str | Sequence[str] = ()) -> StreamDecoder:
-        """A decoder for one answer that arrives token by token; `stop` strings end it."""
-        return StreamDecoder(self, stop)
+    def stream(self, stop: str | Sequence[str] = (), *, skip_special_tokens: bool = False) -> StreamDecoder:
+        """A decoder for one answer that arrives token by token; `stop` strings end it.
+
+        skip_special_tokens: leave special tokens out of the text; a stop string is then not found in them.
+        """
+        skipped = self._special_ids if skip_special_tokens else frozenset()
+        return StreamDecoder(self.token_bytes, stop, skipped=skipped, drops_first_space=self.drops_first_space)
 
 
 def _printable(token: bytes) -> str:

@@ -18,6 +18,8 @@ from llmcourse.model.config import load_config
 from llmcourse.model.gguf import convert_gguf, unpermute
 from llmcourse.model.load import load_model
 from llmcourse.model.weights import load_weights, tensor_shapes
+from llmcourse.text.tokenizer import Tokenizer
+from tests import tiny_gguf
 from tests.tiny_gguf import HEAD_DIM, HEADS, KV_HEADS, TEMPLATE, tiny_tensors, write_gguf
 
 TEXTS = ["a  12", "the  cat in 3 hats\n\n1", "½ cup  ½", " the", "<|im_end|>the"]
@@ -62,7 +64,8 @@ def test_every_tensor_equals_what_the_gguf_library_expands(tmp_path):
 
 @pytest.mark.parametrize(("part", "n_heads"), [("q", HEADS), ("k", KV_HEADS)])
 def test_rows_of_q_and_k_of_a_llama_file_are_put_back_into_half_split_order(part, n_heads, tmp_path):
-    tensors = tiny_tensors(bias=True)
+    zeros = np.zeros(tiny_tensors()["blk.0.attn_output.weight"][0].shape[0], np.float32), GGMLQuantizationType.F32
+    tensors = tiny_tensors(bias=True) | {f"blk.{i}.attn_output.bias": zeros for i in (0, 1)}
     file = write_gguf(tmp_path / "tiny.gguf", tensors)
     config_file = convert_gguf(file, tmp_path / "made") / "model.safetensors"
     got = load_file(config_file)
@@ -139,10 +142,61 @@ def test_llama3_rotary_scaling_is_recovered_from_its_table(factor, tmp_path):
     assert (scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_context) == (1.0, 4.0, 8192)
 
 
-def test_linear_rotary_scaling_is_read(tmp_path):
-    extra = {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 2.5}
-    scaling = load_config(convert(tmp_path, extra=extra)).rope_scaling
-    assert (scaling.kind, scaling.factor) == ("linear", 2.5)
+@pytest.mark.parametrize(
+    ("extra", "factor"),
+    [
+        ({"scaling.type": "linear", "scaling.factor": 2.5}, 2.5),
+        ({"scaling.factor": 2.5}, 2.5),  # a factor without a type is linear
+        ({"scale_linear": 4.0}, 4.0),  # as files of 2023 say it
+        ({"scale_linear": 4.0, "scaling.factor": 2.5}, 2.5),
+        ({"scaling.type": "none", "scaling.factor": 2.5}, None),
+        ({"scaling.factor": 1.0, "scaling.attn_factor": 1.0}, None),
+        ({"scaling.factor": 0.0}, None),
+    ],
+)
+def test_linear_rotary_scaling_is_read_as_llama_cpp_reads_it(extra, factor, tmp_path):
+    scaling = load_config(convert(tmp_path, extra={f"llama.rope.{key}": value for key, value in extra.items()})).rope_scaling
+    assert (None if scaling is None else (scaling.kind, scaling.factor)) == (factor and ("linear", factor))
+
+
+def test_a_window_makes_a_file_of_architecture_llama_a_mistral(tmp_path):
+    """Rows of q and k are then put back as in any llama file: its logits are transformers' on the folder, beyond the window."""
+    from transformers import AutoModelForCausalLM
+
+    folder = convert(tmp_path, extra={"llama.attention.sliding_window": 20})
+    assert load_config(folder).windows == (20, 20)
+    assert_same_logits(folder, AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager"))
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    got, want = (load_file(each / "model.safetensors") for each in (folder, convert(plain)))
+    np.testing.assert_array_equal(got["model.layers.0.self_attn.q_proj.weight"], want["model.layers.0.self_attn.q_proj.weight"])
+
+
+def test_a_window_as_long_as_the_context_is_none(tmp_path):
+    assert load_config(convert(tmp_path, extra={"llama.attention.sliding_window": 512})).windows is None
+
+
+@pytest.mark.parametrize(("pre", "extra", "begins"), [
+    ("llama-bpe", {}, True),
+    ("llama-bpe", {"tokenizer.ggml.add_bos_token": False}, False),
+    ("smollm", {}, False),
+    ("smollm", {"tokenizer.ggml.add_bos_token": True}, True),
+])  # fmt: skip
+def test_a_llama3_file_that_says_nothing_begins_a_prompt_with_bos(pre, extra, begins, tmp_path):
+    tokenizer = Tokenizer.from_folder(convert(tmp_path, pre=pre, extra=extra))
+    assert tokenizer.prompt("the")[:1] == ([1] if begins else tokenizer.encode("the")[:1])
+
+
+@pytest.mark.parametrize(("special", "ends"), [
+    (["<|end_of_text|>", "<s>", "<|eot_id|>"], (0, 2)),
+    (["<|endoftext|>", "<|im_start|>", "<|im_end|>"], (0, 2)),
+    (["<|end_of_text|>", "<s>", "<other>"], (0,)),
+])  # fmt: skip
+def test_a_file_whose_eos_ends_the_text_stops_at_its_end_of_turn_too(special, ends, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiny_gguf, "SPECIAL", special)
+    folder = convert(tmp_path, pre="llama-bpe", eos=0, eot=None)
+    assert load_config(folder).eos_ids == ends
+    assert Tokenizer.from_folder(folder).eos_ids == set(ends)
 
 
 @pytest.mark.parametrize("pre", ["smollm", "gpt-2", "llama-bpe", "qwen2"])
@@ -152,7 +206,7 @@ def test_the_tokenizer_file_is_read_by_hf_tokenizers_and_round_trips(pre, tmp_pa
     tokenizer = Tokenizer.from_file(str(convert(tmp_path, pre=pre) / "tokenizer.json"))
     for text in TEXTS[:4]:
         assert tokenizer.decode(tokenizer.encode(text).ids) == text
-    assert tokenizer.encode("<|im_end|>").ids == [2]
+    assert tokenizer.encode("<|im_end|>", add_special_tokens=False).ids == [2]
 
 
 def test_smollm_splits_digits_before_anything_else_and_gpt2_does_not(tmp_path):
@@ -186,7 +240,17 @@ def test_the_chat_template_and_special_tokens_come_along(tmp_path):
     [
         ({"arch": "gemma2"}, "architecture 'gemma2'"),
         ({"pre": "deepseek-llm"}, "pre-tokenizer 'deepseek-llm'"),
-        ({"model": "llama"}, "kind 'llama'"),
+        ({"model": "bert"}, "kind 'bert'"),
+        ({"model": "llama"}, "without scores"),
+        ({"extra": {"tokenizer.ggml.add_eos_token": True}}, "add_eos_token"),
+        ({"extra": {"llama.rope.scaling.type": "linear"}}, "names no factor"),
+        ({"extra": {"llama.rope.scaling.attn_factor": 1.5}}, "llama.rope.scaling.attn_factor to 1.5"),
+        ({"extra": {"llama.rope.scaling.yarn_log_multiplier": 0.1}}, "yarn_log_multiplier"),
+        ({"extra": {"llama.attention.causal": False}}, "llama.attention.causal to False"),
+        ({"extra": {"llama.attention.scale": 0.5}}, "llama.attention.scale to 0.5"),
+        ({"extra": {"llama.logit_scale": 0.5}}, "llama.logit_scale to 0.5"),
+        ({"extra": {"llama.final_logit_softcapping": 30.0}}, "final_logit_softcapping"),
+        ({"arch": "qwen2", "extra": {"qwen2.attention.sliding_window": 20}, "pre": "qwen2"}, "another architecture"),
         ({"extra": {"llama.expert_count": 8}}, "experts"),
         ({"extra": {"llama.rope.dimension_count": 8}}, "partial rotary"),
         ({"extra": {"split.count": 3}}, "several files"),
@@ -198,6 +262,30 @@ def test_what_cannot_be_converted_is_refused_by_name(options, named, tmp_path):
         convert(tmp_path, **options)
     assert named in str(error.value) and "tiny.gguf" in str(error.value)
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("name", ["weird", "weight", "blk.attn_q.weight", "blk.x.attn_q.weight", "blk.7.attn_q.weight",
+                                  "blk.0.attn_q.scale", "blk.00.attn_q.weight", "output.bias"])  # fmt: skip
+def test_an_odd_tensor_is_named_before_anything_is_written(name, tmp_path):
+    odd = {name: (np.zeros((96, 96), np.float32), GGMLQuantizationType.F32)}
+    with pytest.raises(UnsupportedModel, match=name):
+        convert(tmp_path, tiny_tensors() | odd)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_missing_and_a_misshapen_tensor_are_named_before_anything_is_written(tmp_path):
+    tensors = tiny_tensors()
+    short = tensors["blk.0.ffn_norm.weight"]
+    with pytest.raises(UnsupportedModel, match="lacks model.layers.1.mlp.up_proj.weight"):
+        convert(tmp_path, {name: each for name, each in tensors.items() if name != "blk.1.ffn_up.weight"})
+    with pytest.raises(UnsupportedModel, match="another shape .* blk.0.ffn_norm.weight"):
+        convert(tmp_path, tensors | {"blk.0.ffn_norm.weight": (short[0][:-1], short[1])})
+
+
+def test_a_rotary_table_and_a_factor_at_once_are_refused(tmp_path):
+    table = {"rope_freqs.weight": (np.ones(HEAD_DIM // 2, dtype=np.float32), GGMLQuantizationType.F32)}
+    with pytest.raises(UnsupportedModel, match="twice"):
+        convert(tmp_path, tiny_tensors() | table, extra={"llama.rope.scaling.factor": 2.0})
 
 
 def test_a_tensor_of_another_architecture_is_named(tmp_path):

@@ -77,6 +77,52 @@ def test_a_tied_head_that_is_stored_and_equal_is_tolerated(tmp_path):
     assert weights.head is weights.embed
 
 
+def test_a_tied_model_may_store_its_one_table_as_the_head(tmp_path):
+    """Oracle: the same folder before the tensor was renamed."""
+    write_tiny(tmp_path, "llama-tied")
+    before = load(tmp_path).embed.clone()
+    change(tmp_path, lambda tensors: tensors.update({HEAD: tensors.pop(EMBED)}))
+    weights = load(tmp_path)
+    assert torch.equal(weights.embed, before)
+    assert weights.head is weights.embed
+
+
+def test_an_old_index_beside_a_newer_single_file_is_not_read(tmp_path):
+    """transformers reads the single file; the shards here hold another model."""
+    write_tiny(tmp_path, "llama-gqa", seed=1).save_pretrained(tmp_path, max_shard_size="100KB")
+    newer = write_tiny(tmp_path / "newer", "llama-gqa", seed=2)
+    (tmp_path / "newer" / "model.safetensors").rename(tmp_path / "model.safetensors")
+    assert (tmp_path / "model.safetensors.index.json").is_file()
+    assert torch.equal(load(tmp_path).embed, newer.model.embed_tokens.weight)
+
+
+def test_a_tensor_is_read_from_the_shard_that_the_index_names(tmp_path):
+    model = write_tiny(tmp_path / "one", "llama-gqa")
+    model.save_pretrained(tmp_path / "many", max_shard_size="100KB")
+    index = json.loads((tmp_path / "many" / "model.safetensors.index.json").read_text())["weight_map"]
+    for shard in {*index.values()} - {index[EMBED]}:
+        tensors = load_file(tmp_path / "many" / shard)
+        save_file({**tensors, EMBED: torch.zeros(197, 42)}, tmp_path / "many" / shard)
+    assert torch.equal(load(tmp_path / "many").embed, model.model.embed_tokens.weight)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"weight_map": []}', '{"weight_map": {"a": "../other/b"}}', "{"])
+def test_an_index_that_is_none_is_named(content, tmp_path):
+    write_tiny(tmp_path, "llama")
+    (tmp_path / "model.safetensors").rename(tmp_path / "model-1.safetensors")
+    (tmp_path / "model.safetensors.index.json").write_text(content)
+    with pytest.raises(UnknownModel, match=r"model\.safetensors\.index\.json"):
+        load(tmp_path)
+
+
+def test_fp8_weights_are_called_fp8(tmp_path):
+    write_tiny(tmp_path, "llama")
+    name = "model.layers.0.mlp.up_proj.weight"
+    change(tmp_path, lambda tensors: tensors.update({name: tensors[name].to(torch.float8_e4m3fn)}))
+    with pytest.raises(UnsupportedModel, match=f"fp8 \\({name} is F8_E4M3"):
+        load(tmp_path)
+
+
 def test_a_tied_head_that_is_stored_and_differs_is_refused(tmp_path):
     write_tiny(tmp_path, "llama-tied")
     change(tmp_path, lambda tensors: tensors.update({HEAD: tensors[EMBED] + 1e-3}))

@@ -7,10 +7,12 @@ import pydoc_data.topics
 from functools import lru_cache
 from pathlib import Path
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import (
+    AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers)
 
 from llmcourse.text.bpe import train_bpe, vocabulary
 from llmcourse.text.files import LETTER_OF
+from llmcourse.text.sentencepiece import BYTE_NAMES
 
 ENGLISH = "\n\n".join(text for _, text in sorted(pydoc_data.topics.topics.items()))
 
@@ -87,3 +89,44 @@ def save(tokenizer: Tokenizer, folder: Path, chat_template: str | None = None, *
         config["chat_template"] = chat_template
     (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder
+
+
+@lru_cache
+def _sentencepiece_model() -> tuple[dict[str, int], tuple[tuple[str, str], ...]]:
+    """Vocabulary and merges trained by HF's own trainer on English and some Greek: <unk>, <s>, </s>, bytes, then pieces."""
+    trainer = trainers.BpeTrainer(
+        vocab_size=1100, special_tokens=["<unk>", "<s>", "</s>", *BYTE_NAMES], show_progress=False,
+        initial_alphabet=["▁"], limit_alphabet=120,
+    )  # fmt: skip
+    trained = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    trained.pre_tokenizer = pre_tokenizers.Metaspace()
+    greek = "Η θάλασσα είναι ήσυχη σήμερα και η πόλη κοιμάται. " * 50
+    trained.train_from_iterator([ENGLISH[:200_000], greek, "  two    spaces " * 40], trainer)
+    model = json.loads(trained.to_str())["model"]
+    return model["vocab"], tuple(tuple(pair) for pair in model["merges"])
+
+
+def sentencepiece_like(style: str) -> Tokenizer:
+    """Llama 2 and TinyLlama ("llama2"), Mistral and newer Llama files ("first"), and Metaspace's other settings.
+
+    As in those models' own files: <s> before a text, "▁" for a space, bytes for characters that have no token.
+    """
+    vocab, merges = _sentencepiece_model()
+    tokenizer = Tokenizer(models.BPE(vocab=dict(vocab), merges=list(merges), unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    if style == "llama2":
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    elif style == "replace":
+        tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    else:
+        scheme = style.removesuffix("-words")
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=style.endswith("-words"))
+    if style not in ("replace", "never"):
+        steps.append(decoders.Strip(content=" ", left=1, right=0))
+    tokenizer.decoder = decoders.Sequence(steps)
+    tokenizer.add_special_tokens([AddedToken(text, normalized=False) for text in ("<unk>", "<s>", "</s>")])
+    tokenizer.add_special_tokens([AddedToken("<|pad|>", lstrip=True, rstrip=True, normalized=False)])
+    tokenizer.add_tokens([AddedToken("▁<PRE>", normalized=False), AddedToken("<think>", normalized=True)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=["<s>", "$A"], pair=["<s>", "$A", "<s>", "$B:1"], special_tokens=[("<s>", 1)])
+    return tokenizer

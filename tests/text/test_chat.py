@@ -217,7 +217,20 @@ def test_what_is_no_list_of_messages_is_refused(tokenizer, messages):
 
 def test_a_message_that_does_not_fit_the_template_is_refused(tokenizer):
     with pytest.raises(ChatTemplateError, match="cannot render these messages"):
-        tokenizer.chat([{"role": "user", "content": None}])
+        tokenizer.chat([{"role": "user", "content": 5}])
+
+
+@pytest.mark.parametrize("template", ["{{ messages[0].content }}", "{{ 'a' ~ messages[0].content }}"])
+def test_a_message_without_content_is_named_and_not_written_as_the_word_none(template):
+    with pytest.raises(ChatTemplateError, match=r"message 0 \('user'\) has the content None"):
+        render(template, [{"role": "user", "content": None}])
+
+
+def test_a_message_that_only_calls_a_tool_may_have_no_content():
+    message = {"role": "assistant", "content": None, "tool_calls": [{"name": "f"}]}
+    assert render("{% if messages[0].content %}x{% endif %}{{ messages[0].tool_calls[0].name }}", [message]) == "f"
+    with pytest.raises(ChatTemplateError, match="writes a value that is None"):
+        render("{{ messages[0].content }}", [message])
 
 
 def test_a_malformed_template_names_the_line():

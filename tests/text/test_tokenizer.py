@@ -6,9 +6,12 @@ import json
 import subprocess
 import sys
 import warnings
+from functools import lru_cache
 
 import numpy as np
 import pytest
+import tokenizers
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,10 +99,28 @@ def test_tokens_that_swallow_white_space_do_so_on_their_side_only():
     assert list(cutter.cut("a \n<l> b <r>\t c", special=True)) == ["a", 1, " b ", 2, "c"]
 
 
-@pytest.mark.parametrize("token_id", [49152, -1, 10**9])
-def test_an_unknown_id_is_named_with_the_size_of_the_vocabulary(tokenizer, token_id):
-    with pytest.raises(TokenizerError, match=f"no token {token_id} in this vocabulary of 49152"):
-        tokenizer.decode([1, token_id])
+@pytest.mark.parametrize("token_id", [49152, 10**9])
+def test_an_id_without_a_token_decodes_to_nothing(tokenizer, token_id):
+    assert tokenizer.decode([*tokenizer.encode("a"), token_id, *tokenizer.encode(" b")]) == "a b"
+    assert tokenizer.tokens([token_id]) == [""]
+
+
+def test_an_id_below_zero_is_refused(tokenizer):
+    with pytest.raises(TokenizerError, match="no token -1"):
+        tokenizer.decode([1, -1])
+
+
+@given(ids=st.lists(st.integers(0, 60) | st.integers(0, 49151), max_size=30))
+def test_decoding_without_special_tokens_equals_hf(tokenizer, default_folder, ids):
+    """Oracle: HF `tokenizers` on the same file, whose own default leaves them out."""
+    theirs = hf_tokenizer(default_folder)
+    assert tokenizer.decode(ids, skip_special_tokens=True) == theirs.decode(ids)
+    assert tokenizer.decode(np.array(ids, int), skip_special_tokens=True) == theirs.decode(ids)
+
+
+@lru_cache
+def hf_tokenizer(folder):
+    return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
 def test_ids_may_be_whole_numbers_of_any_library(tokenizer):
@@ -161,6 +182,91 @@ def test_a_folder_without_any_config_has_neither_begin_nor_end_nor_chat(tmp_path
     assert (tokenizer.bos_id, tokenizer.eos_ids, tokenizer.has_chat) == (None, frozenset(), False)
 
 
+def test_names_that_only_special_tokens_map_has_are_read(tmp_path):
+    """Folders of transformers before 4.0 name them there, as texts or as tables."""
+    folder = save(llama3_like(), tmp_path)
+    names = {"eos_token": {"content": "<|eot_id|>", "lstrip": False}, "bos_token": "<|begin_of_text|>"}
+    (folder / "special_tokens_map.json").write_text(json.dumps(names))
+    tokenizer = Tokenizer.from_folder(folder)
+    assert tokenizer.eos_ids == {tokenizer.special["<|eot_id|>"]}
+    assert tokenizer.names["bos_token"] == "<|begin_of_text|>"
+
+
+def test_the_config_counts_more_than_special_tokens_map(tmp_path):
+    folder = save(llama3_like(), tmp_path, eos_token="<|eot_id|>")
+    (folder / "special_tokens_map.json").write_text(json.dumps({"eos_token": "<|begin_of_text|>"}))
+    tokenizer = Tokenizer.from_folder(folder)
+    assert tokenizer.eos_ids == {tokenizer.special["<|eot_id|>"]}
+
+
+def test_a_token_that_only_added_tokens_decoder_has_is_a_token(tmp_path):
+    """Oracle: transformers on the same folder."""
+    theirs = gpt2_like()
+    n = theirs.get_vocab_size()
+    entry = {"lstrip": False, "rstrip": False, "normalized": False, "single_word": False}
+    decoder = {str(n): {**entry, "content": "<|turn|>", "special": True}, str(n + 1): {**entry, "content": "<mark>", "special": False}}
+    folder = save(theirs, tmp_path, eos_token="<|turn|>", added_tokens_decoder=decoder, tokenizer_class="PreTrainedTokenizerFast")
+    tokenizer, oracle = Tokenizer.from_folder(folder), transformers.AutoTokenizer.from_pretrained(folder)
+    text = "a<|turn|>b<mark> c"
+    assert tokenizer.encode(text, special=True) == oracle.encode(text)
+    assert tokenizer.eos_ids == {n}
+    assert n not in tokenizer.encode(text) and n + 1 in tokenizer.encode(text)
+    assert tokenizer.decode([n]) == "<|turn|>"
+
+
+@pytest.mark.parametrize(("number", "content"), [("5", "<|turn|>"), ("99999", "<|endoftext|>")])
+def test_files_that_give_an_id_to_different_tokens_are_refused(number, content, tmp_path):
+    decoder = {number: {"content": content, "special": True}}
+    with pytest.raises(TokenizerError, match=f"gives the id {number}"):
+        Tokenizer.from_folder(save(gpt2_like(), tmp_path, added_tokens_decoder=decoder))
+
+
+def test_a_named_token_that_is_none_is_named(tmp_path):
+    with pytest.raises(TokenizerError, match="eos_token '<nowhere>' is no token"):
+        Tokenizer.from_folder(save(gpt2_like(), tmp_path, eos_token="<nowhere>"))
+
+
+@pytest.mark.parametrize("add", [True, False])
+def test_the_post_processor_counts_whatever_add_bos_token_says(add, tmp_path):
+    """Oracle: transformers on the same folder."""
+    folder = save(llama3_like(), tmp_path, bos_token="<|begin_of_text|>", add_bos_token=add,
+                  tokenizer_class="PreTrainedTokenizerFast")  # fmt: skip
+    assert Tokenizer.from_folder(folder).prompt("Hi") == transformers.AutoTokenizer.from_pretrained(folder).encode("Hi")
+
+
+@pytest.mark.parametrize(("config", "named"), [({"add_eos_token": True}, "add_eos_token"), ({"add_bos_token": "no"}, "'no'")])
+def test_what_would_be_put_around_a_text_and_is_not_supported_is_named(config, named, tmp_path):
+    with pytest.raises(TokenizerError, match=named):
+        Tokenizer.from_folder(save(gpt2_like(), tmp_path, bos_token="<|endoftext|>", eos_token="<|endoftext|>", **config))
+
+
+@pytest.mark.parametrize("value", ["2", [2, "3"], 2.0, True])
+def test_an_eos_id_that_is_no_whole_number_is_named(value, tmp_path):
+    folder = save(gpt2_like(), tmp_path)
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": value}))
+    with pytest.raises(TokenizerError, match="eos_token_id .* whole numbers"):
+        Tokenizer.from_folder(folder)
+
+
+WHITE = ["\t", "\n", "\x0b", "\x0c", "\r", "\x1c", "\x1d", "\x1e", "\x1f", " ", "\x85", "\xa0", "\u1680", "\u180e", "\u2000",
+         "\u200a", "\u200b", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "\ufeff"]  # fmt: skip
+
+
+@pytest.mark.parametrize("white", WHITE, ids=[f"U+{ord(c):04X}" for c in WHITE])
+def test_a_token_swallows_the_white_space_that_hf_swallows(white, swallower):
+    """Oracle: HF. U+001C to U+001F are white space to Python and not to Unicode."""
+    ours, theirs = swallower
+    text = f"a{white}{white}<l>{white}b<r>{white} {white}c"
+    assert ours.encode(text, special=True) == theirs.encode(text, add_special_tokens=False).ids
+
+
+@pytest.fixture(scope="module")
+def swallower(tmp_path_factory):
+    theirs = gpt2_like()
+    theirs.add_special_tokens([tokenizers.AddedToken("<l>", lstrip=True), tokenizers.AddedToken("<r>", rstrip=True)])
+    return Tokenizer.from_folder(save(theirs, tmp_path_factory.mktemp("tokenizer"))), theirs
+
+
 def changed(folder, **sections) -> None:
     file = folder / "tokenizer.json"
     main = json.loads(file.read_text(encoding="utf-8"))
@@ -179,7 +285,7 @@ def test_merges_written_as_one_string_are_read_like_pairs(tmp_path):
 
 @pytest.mark.parametrize(("sections", "named"), [
     ({"model": {"type": "Unigram"}}, "Unigram"),
-    ({"model": {"byte_fallback": True}}, "byte_fallback"),
+    ({"model": {"byte_fallback": True}}, "falls back to bytes and lacks 256"),
     ({"model": {"continuing_subword_prefix": "##"}}, "continuing_subword_prefix"),
     ({"normalizer": {"type": "Lowercase"}}, "Lowercase"),
     ({"pre_tokenizer": {"type": "Whitespace"}}, "Whitespace"),

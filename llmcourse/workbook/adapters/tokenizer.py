@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from llmcourse.ops import Parts
@@ -18,7 +18,13 @@ def learner_tokenizer(parts: Parts, answers: dict[str, object], use: Use) -> Par
     def wrap(tokenizer):
         mine = copy.copy(tokenizer)
         mine.bpe = LearnerBPE(tokenizer.bpe, encode)
-        mine.decode = lambda ids: decode(list(ids), tokenizer.vocab)
+        vocab = tokenizer.vocab
+
+        def decode_text(ids, *, skip_special_tokens: bool = False) -> str:
+            readable = readable_ids(tokenizer, skip_special_tokens)
+            return decode([i for i in ids if i in readable], vocab)
+
+        mine.decode = decode_text
         return mine
 
     return _with_tokenizer(parts, wrap)
@@ -41,7 +47,8 @@ def learner_stream(parts: Parts, answers: dict[str, object], use: Use) -> Parts:
 
     def wrap(tokenizer):
         mine, vocab = copy.copy(tokenizer), tokenizer.vocab
-        mine.stream = lambda stop=(): LearnerStream(made, vocab, stop, use)
+        mine.stream = lambda stop=(), *, skip_special_tokens=False: LearnerStream(
+            made, vocab, stop, use, readable_ids(tokenizer, skip_special_tokens))
         return mine
 
     return _with_tokenizer(parts, wrap)
@@ -50,7 +57,8 @@ def learner_stream(parts: Parts, answers: dict[str, object], use: Use) -> Parts:
 class LearnerStream:
     """The engine's stream decoder, with the learner's inside."""
 
-    def __init__(self, made: Callable, vocab: dict[bytes, int], stop: str | Iterable[str], use: Use):
+    def __init__(self, made: Callable, vocab: dict[bytes, int], stop: str | Iterable[str], use: Use, readable: Collection[int]):
+        self._readable = readable
         decoder = use("01.StreamDecoder", made)(vocab)
         self._push = use("01.StreamDecoder", lambda token: decoder.push(token))
         self._finish = use("01.StreamDecoder", lambda: decoder.finish())
@@ -63,11 +71,18 @@ class LearnerStream:
 
     def push(self, token: int) -> str:
         """What the learner's decoder gives for this id, less what may be the start of a stop string."""
-        return "" if self.stopped else self._finder.feed(self._push(token))
+        return "" if self.stopped or token not in self._readable else self._finder.feed(self._push(token))
 
     def finish(self) -> str:
         """The rest."""
         return "" if self.stopped else self._finder.feed(self._finish()) + self._finder.rest()
+
+
+def readable_ids(tokenizer, skip_special_tokens: bool) -> frozenset[int]:
+    """The ids that leave text: those that have a token, with or without the special ones. The others never reach a
+    learner's code, which knows no such cases."""
+    ids = frozenset(tokenizer.vocab.values())
+    return ids - frozenset(tokenizer.special.values()) if skip_special_tokens else ids
 
 
 def _with_tokenizer(parts: Parts, wrap: Callable) -> Parts:
