@@ -86,8 +86,10 @@ _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "ca
 
 def is_no_memory(error: BaseException) -> bool:
     """Whether an exception means that memory ran out. PyTorch's CPU allocators raise RuntimeErrors like any other."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's, without importing torch
+        return True
     said = str(error).lower()
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(sign in said for sign in _NO_MEMORY))
+    return isinstance(error, RuntimeError) and any(sign in said for sign in _NO_MEMORY)
 
 
 @contextmanager

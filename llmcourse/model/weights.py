@@ -12,12 +12,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from llmcourse.errors import OutOfMemory, UnknownModel, UnsupportedModel, WeightMismatch
+from llmcourse.errors import OutOfMemory, UnknownModel, UnsupportedModel, WeightMismatch, is_no_memory
 from llmcourse.model.config import ModelConfig, read_json
 
 _ROTARY_BUFFER = re.compile(r"model\.(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq")  # saved by transformers < 4.32
 _EMBED, _HEAD = "model.embed_tokens.weight", "lm_head.weight"
-_OOM_SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 @dataclass
@@ -97,9 +96,8 @@ def explain_oom(what: str, n_bytes: int, device: torch.device | str) -> Iterator
     """Turn any allocator's failure inside the block into OutOfMemory: what was asked for, how many bytes, way out."""
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        if not known and not any(sign in str(error) for sign in _OOM_SIGNS):
+    except (MemoryError, RuntimeError) as error:
+        if not is_no_memory(error):
             raise
         raise OutOfMemory(
             f"{what} need {n_bytes:,} bytes ({n_bytes / 1e9:.2f} GB) on {device}, which has not that much free; "
