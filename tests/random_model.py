@@ -29,7 +29,7 @@ def random_model(seed: int = 0, dtype: torch.dtype = torch.float64, config: Mode
         LayerWeights(
             attn_norm=1 + draw(c.width, scale=0.2), mlp_norm=1 + draw(c.width, scale=0.2),
             q=matrix(c.n_heads * c.head_dim, c.width), k=matrix(c.n_kv_heads * c.head_dim, c.width),
-            v=matrix(c.n_kv_heads * c.head_dim, c.width), o=matrix(c.width, c.n_heads * c.head_dim),
+            v=matrix(c.n_kv_heads * c.value_dim, c.width), o=matrix(c.width, c.n_heads * c.value_dim),
             gate=matrix(c.ffn_width, c.width), up=matrix(c.ffn_width, c.width), down=matrix(c.width, c.ffn_width),
         )
         for _ in range(c.n_layers)
