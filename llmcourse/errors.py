@@ -50,6 +50,10 @@ class OutOfMemory(CourseError):
     """An allocation failed; the message says how many bytes were asked for, and for what."""
 
 
+class CacheFault(CourseError):
+    """A cache's book-keeping was broken, or would have been; the message says how. A fault of the program, not of its input."""
+
+
 class CannotTruncate(CourseError):
     """A cache was asked to take tokens back that it has merged with others or overwritten."""
 

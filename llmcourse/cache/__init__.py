@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llmcourse.cache.base import KVCache
 from llmcourse.cache.contiguous import ContiguousCache, NoCache
+from llmcourse.cache.paged import PagedCache, PagedKV
 from llmcourse.cache.quantized import QuantizedCache, Scheme
 from llmcourse.cache.sliding import SlidingWindowCache
 from llmcourse.cache.specs import FORMS, parse_spec
@@ -12,7 +13,7 @@ from llmcourse.cache.specs import FORMS, parse_spec
 def make_cache(spec: str, config, dtype, device):
     """The cache that `spec` names; its `.spec` is that text.
 
-    "contiguous" keeps everything, "none" nothing. "int8" and "int4" quantize, "int4:token/32" with groups of 32 channels,
+    "contiguous" keeps everything, "none" nothing, "paged" everything in a pool of blocks. "int8" and "int4" quantize, "int4:token/32" with groups of 32 channels,
     "int4:channel/32" with keys in groups of 32 tokens. "window:1024+4" keeps the newest 1,024 tokens and the first 4.
 
     Raises ValueError naming a spec that is not known, and the forms.
@@ -27,8 +28,11 @@ def _quantized(config, dtype, device, **scheme) -> QuantizedCache:
     return QuantizedCache(config, dtype, device, Scheme(**scheme))
 
 
-_KINDS = {"contiguous": ContiguousCache, "none": NoCache, "window": SlidingWindowCache, "quantized": _quantized}
+_KINDS = {
+    "contiguous": ContiguousCache, "none": NoCache, "paged": PagedCache, "quantized": _quantized, "window": SlidingWindowCache,
+}  # fmt: skip
 
 __all__ = [
-    "FORMS", "ContiguousCache", "KVCache", "NoCache", "QuantizedCache", "Scheme", "SlidingWindowCache", "make_cache", "parse_spec",
+    "FORMS", "ContiguousCache", "KVCache", "NoCache", "PagedCache", "PagedKV", "QuantizedCache", "Scheme", "SlidingWindowCache",
+    "make_cache", "parse_spec",
 ]  # fmt: skip

@@ -26,6 +26,9 @@ class KVCache:
         """Make room for a request's first `length` tokens; False where there is none. After True `update` finds it."""
         return True
 
+    def check_capacity(self, n_tokens: int) -> None:
+        """Raise OutOfMemory where a request of n tokens does not fit even when it is alone. A cache that grows cannot say."""
+
     def commit(self, slot: int, ids: Sequence[int]) -> None:
         """The request's next tokens are computed and final. A cache with an index of prefixes remembers them."""
 

@@ -36,7 +36,7 @@ CacheName = Annotated[
     str,
     typer.Option(
         "--cache",
-        help="contiguous, int8, int4, window:TOKENS+SINKS, or none: every token anew in every step.",
+        help="contiguous, paged, paged:BLOCKS, int8, int4, window:TOKENS+SINKS, or none: every token anew in every step.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -119,15 +119,21 @@ class Engine:
         return request
 
     def request(self, prompt, params: SamplingParams, stream: int = 0) -> Request:
-        """What `add` queues. Raises PromptTooLong when the context leaves no room for a single new token."""
+        """What `add` queues.
+
+        Raises PromptTooLong when the context leaves no room for a single new token, OutOfMemory when the cache never will
+        have room for all that it may generate.
+        """
         ids = prompt_ids(prompt, self.tokenizer)
         check_ids(ids, self.model.config, room=1)
+        max_output = min(params.max_tokens, self.model.config.context - len(ids))
+        self.cache.check_capacity(len(ids) + max_output)
         return Request(
             prompt_ids=ids,
             params=params,
             seed=secrets.randbits(62) if params.seed is None else params.seed,
             stream=stream,
-            max_output=min(params.max_tokens, self.model.config.context - len(ids)),
+            max_output=max_output,
             make_decoder=lambda: self.tokenizer.stream(params.stop, skip_special_tokens=params.skip_special_tokens),
             arrived=time.perf_counter(),
         )

@@ -11,7 +11,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from llmcourse.batch import Batch
+from llmcourse.cache.paged import PagedKV
 from llmcourse.ops.packed import linear, pack
+from llmcourse.ops.paged import attend_paged
 from llmcourse.ops.reference import REFERENCE
 
 
@@ -19,6 +21,8 @@ def attend(
     q: Float[Tensor, "n Hq D"], kv: Sequence[tuple[Tensor, ...]], batch: Batch, scale: float
 ) -> Float[Tensor, "n Hq Dv"]:
     """As `reference.attend`. PyTorch's fused kernel, one call a request."""
+    if isinstance(kv, PagedKV):
+        return attend_paged(q, kv, batch, scale, attend_one)
     if batch.n_requests == 1:
         return attend_one(q, scale, *kv[0])
     return torch.cat([attend_one(q[batch.rows(r)], scale, *kv[r]) for r in range(batch.n_requests)])

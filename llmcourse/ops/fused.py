@@ -12,7 +12,9 @@ from torch import Tensor
 from torch.nn.attention.bias import causal_lower_right
 
 from llmcourse.batch import Batch
+from llmcourse.cache.paged import PagedKV
 from llmcourse.ops.cpu import decode_one, rms_norm, swiglu
+from llmcourse.ops.paged import attend_paged
 from llmcourse.ops.reference import REFERENCE, linear
 
 
@@ -20,6 +22,8 @@ def attend(
     q: Float[Tensor, "n Hq D"], kv: Sequence[tuple[Tensor, ...]], batch: Batch, scale: float
 ) -> Float[Tensor, "n Hq Dv"]:
     """As `reference.attend`, without a matrix of all scores: PyTorch's fused kernels, one call a request."""
+    if isinstance(kv, PagedKV):
+        return attend_paged(q, kv, batch, scale, attend_one)
     outs = [attend_one(q[batch.rows(r)], scale, *kv[r]) for r in range(batch.n_requests)]
     return outs[0] if len(outs) == 1 else torch.cat(outs)
 

@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from llmcourse.batch import Batch
+from llmcourse.cache.paged import PagedKV
+from llmcourse.ops.paged import attend_paged
 from llmcourse.ops.parts import Parts
 from llmcourse.ops.sampling import sample
 
@@ -101,6 +103,8 @@ def attend(
             (K, V, visible) with visible [n, T'] telling which of these keys each of its rows may see.
         scale: usually 1/√D.
     """
+    if isinstance(kv, PagedKV):
+        return attend_paged(q, kv, batch, scale, lambda q, scale, k, v, *seen: grouped_attention(q, k, v, scale, *seen))
     out = q.new_empty(*q.shape[:2], kv[0][1].shape[-1])
     for r in range(batch.n_requests):
         k, v, *visible = kv[r]

@@ -33,9 +33,9 @@ def expected(tiny):
     return [slow_greedy(tiny, prompt) for prompt in PROMPTS]
 
 
-def slow_greedy(model, prompt, parts=REFERENCE):
+def slow_greedy(model, prompt, parts=REFERENCE, n_new=N_NEW):
     ids = list(prompt)
-    for _ in range(N_NEW):
+    for _ in range(n_new):
         ids.append(int(model(ids, parts)[-1].argmax()))
     return ids[len(prompt) :]
 
