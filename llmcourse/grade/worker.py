@@ -20,7 +20,7 @@ from pathlib import Path
 from llmcourse import checks, given
 from llmcourse.checks import Answer, Lesson, Probe
 from llmcourse.checks.run import run_probe
-from llmcourse.workbook.answers import Piece, execute
+from llmcourse.workbook.answers import Snippet, execute
 from llmcourse.workbook.course import Course
 from llmcourse.workbook.notebook import read_notebook
 
@@ -52,7 +52,7 @@ class Kit:
         import_late()
         for module in config["preload"]:
             __import__(module)
-        execute(Piece("imports", cell.source, 0) for cell in lab.cells if cell.role == "imports")
+        execute(Snippet("imports", cell.source, 0) for cell in lab.cells if cell.role == "imports")
         warm_up()
         return Kit(course.lesson_named(name), player)
 
@@ -91,10 +91,10 @@ class Kit:
         return self.lesson.with_probes(private.probes)
 
 
-def _announced(pieces: list[dict], send: Callable[[dict], None]) -> Iterator[Piece]:
+def _announced(pieces: list[dict], send: Callable[[dict], None]) -> Iterator[Snippet]:
     for piece in pieces:
         send({"cell": piece["cell"]})
-        yield Piece(**piece)
+        yield Snippet(**piece)
 
 
 def _sender(results: int) -> Callable[[dict], None]:

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import AnyStr
 
 from llmcourse.errors import TokenizerError
-from llmcourse.text.pattern import Stage, split, without_surrogates
+from llmcourse.text.pattern import Cut, split, without_surrogates
 
 N_BYTES = 256
 CACHED_PIECES = 65_536
@@ -28,7 +28,7 @@ Pair = tuple[int, int]
 
 
 def train_bpe(
-    text: str | Iterable[str], vocab_size: int, pattern: str | Sequence[Stage] = "smollm2"
+    text: str | Iterable[str], vocab_size: int, pattern: str | Sequence[Cut] = "smollm2"
 ) -> list[tuple[bytes, bytes]]:
     """Learn merges until the vocabulary (the 256 bytes, and one token a merge) has `vocab_size` tokens.
 

@@ -22,7 +22,7 @@ from llmcourse.text.oniguruma import check_regex
 
 
 @dataclass(frozen=True)
-class Stage:
+class Cut:
     """One cut. Every match of `regex` becomes a piece, and so does the text between two matches.
 
     regex: a pattern of the `regex` library, or None to leave the pieces whole.
@@ -66,15 +66,15 @@ def _llama3(digits: str) -> str:
     return rf"(?i:{_ENGLISH_ENDINGS})|{word}|{digits}|{symbols}|\s*[\r\n]+|{_SPACES}"
 
 
-PATTERNS: dict[str, tuple[Stage, ...]] = {
-    "smollm2": (Stage(ONE_DIGIT), Stage(GPT2)),
-    "gpt2": (Stage(GPT2),),
-    "llama3": (Stage(_llama3(r"\p{N}{1,3}")),),
-    "qwen2": (Stage(_llama3(r"\p{N}")),),
+PATTERNS: dict[str, tuple[Cut, ...]] = {
+    "smollm2": (Cut(ONE_DIGIT), Cut(GPT2)),
+    "gpt2": (Cut(GPT2),),
+    "llama3": (Cut(_llama3(r"\p{N}{1,3}")),),
+    "qwen2": (Cut(_llama3(r"\p{N}")),),
 }
 
 
-def split(text: str, pattern: str | Sequence[Stage | Metaspace] = "smollm2", at_start: bool = True) -> list[str]:
+def split(text: str, pattern: str | Sequence[Cut | Metaspace] = "smollm2", at_start: bool = True) -> list[str]:
     """Cut `text` into pieces, none of them empty. `pattern` is a name in `PATTERNS`, or stages of one's own.
     at_start: whether nothing stands before `text` (see `Metaspace`; other stages do not ask).
 
@@ -82,7 +82,7 @@ def split(text: str, pattern: str | Sequence[Stage | Metaspace] = "smollm2", at_
     Raises TokenizerError for an unknown name, or a regex that does not compile.
     """
     pieces = [text]
-    for stage in stages_of(pattern):
+    for stage in cuts_of(pattern):
         if isinstance(stage, Metaspace):
             pieces = stage.cut(text, at_start)
             continue
@@ -94,12 +94,12 @@ def split(text: str, pattern: str | Sequence[Stage | Metaspace] = "smollm2", at_
     return pieces if text else []
 
 
-def stages_of(pattern: str | Sequence[Stage | Metaspace]) -> tuple[Stage | Metaspace, ...]:
+def cuts_of(pattern: str | Sequence[Cut | Metaspace]) -> tuple[Cut | Metaspace, ...]:
     """The stages of a named pattern; stages are handed back as they are. Raises TokenizerError for an unknown name."""
     if not isinstance(pattern, str):
         return tuple(pattern)
     if pattern not in PATTERNS:
-        raise TokenizerError(f"unknown pattern {pattern!r}; choose one of {', '.join(PATTERNS)}, or pass Stage objects")
+        raise TokenizerError(f"unknown pattern {pattern!r}; choose one of {', '.join(PATTERNS)}, or pass Cut objects")
     return PATTERNS[pattern]
 
 
@@ -127,7 +127,7 @@ def without_surrogates(text: str) -> str:
     return text
 
 
-def read_pre_tokenizer(section: dict | None) -> tuple[Stage, ...]:
+def read_pre_tokenizer(section: dict | None) -> tuple[Cut, ...]:
     """The "pre_tokenizer" section of a Hugging Face tokenizer.json as stages.
 
     Knows Sequence, Digits, Split (Isolated) and ByteLevel, which must come last, since from there on the text is
@@ -139,7 +139,7 @@ def read_pre_tokenizer(section: dict | None) -> tuple[Stage, ...]:
         found = ", ".join(kinds) or "nothing"
         raise TokenizerError(f"the pre_tokenizer must end in its only ByteLevel, this one has: {found}; "
                              "only byte-level BPE vocabularies are supported")
-    return tuple(_read_stage(part) for part in parts)
+    return tuple(_read_cut(part) for part in parts)
 
 
 def read_metaspace(section: dict | None) -> tuple[Metaspace, ...]:
@@ -161,12 +161,12 @@ def read_metaspace(section: dict | None) -> tuple[Metaspace, ...]:
     return (Metaspace(scheme, words=part.get("split", True)),)
 
 
-def _read_stage(part: dict) -> Stage:
+def _read_cut(part: dict) -> Cut:
     kind = part["type"]
     if kind == "Digits":
-        return Stage(ONE_DIGIT if part["individual_digits"] else ONE_DIGIT + "+")
+        return Cut(ONE_DIGIT if part["individual_digits"] else ONE_DIGIT + "+")
     if kind == "ByteLevel":
-        return Stage(GPT2 if part.get("use_regex", True) else None, part["add_prefix_space"])
+        return Cut(GPT2 if part.get("use_regex", True) else None, part["add_prefix_space"])
     if kind != "Split":
         raise TokenizerError(f"the pre_tokenizer {kind} is not supported; only Sequence, Digits, Split and ByteLevel")
     if part["behavior"] != "Isolated" or part.get("invert", False):
@@ -174,7 +174,7 @@ def _read_stage(part: dict) -> Stage:
         raise TokenizerError(f"the pre_tokenizer Split ({how}) is not supported; only Isolated, not inverted")
     (form, pattern), = part["pattern"].items()
     if form != "Regex":
-        return Stage(regex.escape(pattern))
+        return Cut(regex.escape(pattern))
     check_regex(pattern)
     _compile(pattern)
-    return Stage(pattern)
+    return Cut(pattern)

@@ -18,7 +18,7 @@ from llmcourse.text.added import AddedToken, Cutter
 from llmcourse.text.bpe import BPE
 from llmcourse.text.files import read_folder
 from llmcourse.text.normal import Steps, normalize
-from llmcourse.text.pattern import Metaspace, Stage, split, stages_of, without_surrogates
+from llmcourse.text.pattern import Metaspace, Cut, split, cuts_of, without_surrogates
 from llmcourse.text.stream import StreamDecoder
 
 
@@ -37,11 +37,11 @@ class Tokenizer:
     """
 
     def __init__(
-        self, bpe: BPE, pattern: str | Sequence[Stage | Metaspace], *, added: Sequence[AddedToken] = (),
+        self, bpe: BPE, pattern: str | Sequence[Cut | Metaspace], *, added: Sequence[AddedToken] = (),
         normalization: str | Steps | None = None, drops_first_space: bool = False, bos_id: int | None = None, eos_ids: Iterable[int] = (),
         add_bos: bool = False, chat_template: str | None = None, names: Mapping[str, str] | None = None,
     ):
-        self.bpe, self.pattern, self.normalization = bpe, stages_of(pattern), normalization
+        self.bpe, self.pattern, self.normalization = bpe, cuts_of(pattern), normalization
         self.bos_id, self.eos_ids, self.add_bos = bos_id, frozenset(eos_ids), add_bos
         self.drops_first_space = drops_first_space
         self.special = {token.content: token.id for token in added if token.special}

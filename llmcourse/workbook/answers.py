@@ -27,7 +27,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import,
 
 
 @dataclass(frozen=True)
-class Piece:
+class Snippet:
     """Source to run. label: what a traceback calls it; only_definitions: leave out everything but imports and defs."""
 
     label: str
@@ -63,7 +63,7 @@ class Answers:
     warnings: list[str] = field(default_factory=list)
 
 
-def choose(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) -> tuple[list[Piece], list[str]]:
+def choose(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) -> tuple[list[Snippet], list[str]]:
     """What of a submission runs, in order: import cells, answers, cells that the learner added; and warnings.
 
     The lab's import cells come first, in case they were deleted. Check cells and the lab's demonstrations are left out,
@@ -72,7 +72,7 @@ def choose(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) -> tuple
     """
     wanted = set(exercises)
     own = {cell.digest: cell for cell in lab.cells if cell.digest}
-    pieces = [Piece("import cell of the lab", cell.source, 0) for cell in lab.cells if cell.role == "imports"]
+    pieces = [Snippet("import cell of the lab", cell.source, 0) for cell in lab.cells if cell.role == "imports"]
     warnings: list[str] = []
     seen: dict[str, int] = {}
     for cell in notebook.cells:
@@ -85,19 +85,19 @@ def choose(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) -> tuple
                 warnings.append(f"{name} is answered in cell {seen[name]} and again in cell {cell.index}: "
                                 "the last counts")
             seen[name] = cell.index
-        piece = _piece(cell, bool(names), own)
+        piece = _snippet(cell, bool(names), own)
         if piece:
             pieces.append(piece)
     return pieces, warnings
 
 
-def _piece(cell: Cell, is_answer: bool, own: dict[str, Cell]) -> Piece | None:
+def _snippet(cell: Cell, is_answer: bool, own: dict[str, Cell]) -> Snippet | None:
     label = f"cell {cell.index}"
     if is_answer or cell.role in ("answer", "imports"):
-        return Piece(label, cell.source, cell.index)
+        return Snippet(label, cell.source, cell.index)
     if source_digest(cell.source) in own:
         return None
-    return Piece(label, cell.source, cell.index, only_definitions=cell.role in ("own", "check"))
+    return Snippet(label, cell.source, cell.index, only_definitions=cell.role in ("own", "check"))
 
 
 def sources(notebook: Notebook, exercises: Iterable[str]) -> dict[str, str]:
@@ -112,7 +112,7 @@ def sources(notebook: Notebook, exercises: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def execute(pieces: Iterable[Piece], module: str = "__main__", file: str = "",
+def execute(pieces: Iterable[Snippet], module: str = "__main__", file: str = "",
             seconds: float = LOAD_SECONDS) -> Answers:
     """Run the pieces in one namespace; a piece that fails becomes a problem and the next one runs.
 

@@ -13,7 +13,7 @@ Pair = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True)
-class Step:
+class MergeStep:
     """The words at one moment.
 
     merged: the pair that was merged to get here (None at the start) and count, how often it stood in the text.
@@ -25,20 +25,20 @@ class Step:
     words: tuple[tuple[bytes, ...], ...]
 
 
-def replay(words: Mapping[str, int], n_merges: int) -> list[Step]:
-    """Train on words that occur so many times each; the start and then one Step a merge, n_merges or fewer in all."""
+def replay(words: Mapping[str, int], n_merges: int) -> list[MergeStep]:
+    """Train on words that occur so many times each; the start and then one MergeStep a merge, n_merges or fewer in all."""
     pieces = list(Counter(words).elements())
     present = [tuple(bytes([byte]) for byte in word.encode()) for word in words]
-    steps = [Step(None, 0, tuple(present))]
+    steps = [MergeStep(None, 0, tuple(present))]
     for left, right in train_bpe(pieces, 256 + n_merges):
         count = pair_counts(present, words)[left, right]
         present = [tuple(merge_pair(word, (left, right), left + right)) for word in present]
-        steps.append(Step((left, right), count, tuple(present)))
+        steps.append(MergeStep((left, right), count, tuple(present)))
     return steps
 
 
 def pair_counts(split_words, words: Mapping[str, int]) -> Counter[Pair]:
-    """How often each pair of neighbouring tokens stands in the text. split_words: each word's tokens, as in a Step."""
+    """How often each pair of neighbouring tokens stands in the text. split_words: each word's tokens, as in a MergeStep."""
     counts: Counter[Pair] = Counter()
     for tokens, times in zip(split_words, words.values()):
         for pair in pairwise(tokens):

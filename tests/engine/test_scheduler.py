@@ -173,3 +173,16 @@ def test_a_pausing_request_takes_no_turn_and_no_place_and_gives_its_memory_first
     for _ in range(14):
         computed(scheduler, cache)
     assert pausing.n_output == 30 and not cache.held
+
+
+@pytest.mark.parametrize("pausing, gone", [(1, 1), (None, 2)], ids=["one pauses", "nobody pauses"])
+def test_who_gives_way_is_one_that_pauses_or_else_the_last_to_come(pausing, gone):
+    scheduler, cache = Scheduler(), Room(15)
+    made = [running(scheduler, cache, 5, 5) for _ in range(3)]
+    for one in made:
+        one.ids += [1] * 16
+    if pausing is not None:
+        made[pausing].n_read = 0
+    cache.n = 42
+    assert [one for one, _ in scheduler.schedule(cache)] == [one for i, one in enumerate(made) if i != gone]
+    assert made[gone].slot is None

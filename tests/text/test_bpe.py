@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from llmcourse.errors import TokenizerError
 from llmcourse.text import bpe
 from llmcourse.text.bpe import BPE, merge_pair, train_bpe, vocabulary
-from llmcourse.text.pattern import Stage, split
+from llmcourse.text.pattern import Cut, split
 from tests.text.hf_folders import ENGLISH, small_merges
 
 WORDS = st.lists(st.text("aabbc", min_size=1, max_size=12), max_size=12)  # few letters: many ties and repeats
@@ -185,4 +185,4 @@ def test_the_time_for_one_long_word_grows_in_proportion_to_its_length(tokenizer,
 
 
 def test_training_without_a_cut_treats_the_text_as_one_word():
-    assert train_bpe("ab ab", 258, (Stage(None),)) == [(b"a", b"b"), (b" ", b"ab")]
+    assert train_bpe("ab ab", 258, (Cut(None),)) == [(b"a", b"b"), (b" ", b"ab")]

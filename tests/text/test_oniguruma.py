@@ -7,7 +7,7 @@ from tokenizers import Regex, pre_tokenizers
 
 from llmcourse.errors import TokenizerError
 from llmcourse.text.oniguruma import CATEGORIES, check_regex
-from llmcourse.text.pattern import GPT2, Stage, read_pre_tokenizer, split
+from llmcourse.text.pattern import GPT2, Cut, read_pre_tokenizer, split
 from tests.text.hf_folders import LLAMA3_REGEX, QWEN2_REGEX
 from tests.text.unicode14 import ASSIGNED
 
@@ -35,14 +35,14 @@ def test_patterns_of_well_known_models_are_let_through_and_cut_alike(pattern):
     read_pre_tokenizer(section(pattern))
     for start in range(0, len(ASSIGNED), 5000):
         text = "".join(f"a{c}b  {c}2\n'{c} bA{c}" for c in ASSIGNED[start:start + 5000])
-        assert split(text, (Stage(pattern),)) == hf_split(text, pattern), f"from U+{ord(ASSIGNED[start]):04X}"
+        assert split(text, (Cut(pattern),)) == hf_split(text, pattern), f"from U+{ord(ASSIGNED[start]):04X}"
 
 
 @pytest.mark.parametrize("escape", [*(rf"\p{{{name}}}" for name in CATEGORIES), r"\P{L}", r"\s", r"\S", r"\d", "."])
 def test_every_class_of_characters_that_is_let_through_holds_the_same_characters(escape):
     check_regex(escape)
     text = "".join(ASSIGNED).replace("\u0295", "")  # a lower-case letter until Unicode 15, another letter since
-    assert split(text, (Stage(escape),)) == hf_split(text, escape)
+    assert split(text, (Cut(escape),)) == hf_split(text, escape)
 
 
 @pytest.mark.parametrize(("pattern", "part"), [
@@ -60,7 +60,7 @@ def test_what_the_two_libraries_may_read_differently_is_refused_when_loaded(patt
 @pytest.mark.parametrize(("pattern", "text"), [("^a", "b\na"), ("a$", "a\nb"), (r"\h", "a \t"), ("a{2}+", "aaaa")])
 def test_what_is_refused_is_refused_for_a_reason(pattern, text):
     """Here our library and Oniguruma do cut differently."""
-    assert split(text, (Stage(pattern),)) != hf_split(text, pattern)
+    assert split(text, (Cut(pattern),)) != hf_split(text, pattern)
 
 
 def test_a_regex_that_does_not_compile_is_refused_when_loaded():

@@ -10,7 +10,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from llmcourse.errors import TokenizerError
 from llmcourse.text.pattern import (
-    PATTERNS, Stage, read_pre_tokenizer, split, without_surrogates)
+    PATTERNS, Cut, read_pre_tokenizer, split, without_surrogates)
 from llmcourse.text.normal import normalize, read_normalizer
 from tests.text.hf_folders import ENGLISH, LLAMA3_REGEX, QWEN2_REGEX
 from tests.text.unicode14 import ASSIGNED, texts
@@ -71,7 +71,7 @@ def test_pieces_joined_are_the_text_and_none_is_empty(pattern, text):
 
 
 def test_stages_of_ones_own_keep_the_text_between_matches():
-    assert split("ab-cd--e", (Stage("-"),)) == ["ab", "-", "cd", "-", "-", "e"]
+    assert split("ab-cd--e", (Cut("-"),)) == ["ab", "-", "cd", "-", "-", "e"]
 
 
 @given(text=texts(20))
@@ -92,7 +92,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(pattern):
 @pytest.mark.parametrize(("broken", "why"), [("(a", "does not compile"), ("(a)b", "capturing group")])
 def test_a_regex_that_cannot_be_used_is_named(broken, why):
     with pytest.raises(TokenizerError, match=why):
-        split("ab", (Stage(broken),))
+        split("ab", (Cut(broken),))
 
 
 @pytest.mark.parametrize("section", [
