@@ -203,13 +203,13 @@ watch_tokens(engine, "What is the capital of France?")
 # ## Predict
 # If the first token waits for the prompt, a longer prompt means a longer wait. Take a prompt of 400 tokens. How many
 # times longer than one ITL will the TTFT be, **on your machine**? The chart above is your evidence. Write your number
-# in place of None before you go on: a guess that you wrote down teaches you more than a number that you read.
+# in place of the three dots before you go on: a guess that you wrote down teaches you more than a number that you read.
 
 # %%
-predict("TTFT ÷ ITL at 400 tokens", None, "×")
+predict("TTFT ÷ ITL at 400 tokens", ..., "×")
 
 # %%
-sentence = "The train from the coast was late again, and nobody on the platform seemed to mind. "
+sentence = "The train from the coast was late again, and nobody there seemed to mind. "
 long_prompt = tokenizer.encode(sentence * 30)[:400]
 result = engine.generate(long_prompt, temperature=0, max_tokens=17, ignore_eos=True)
 itl = sorted(result.itl_s)[len(result.itl_s) // 2]
@@ -229,7 +229,8 @@ plots.waits(tokenizer.tokens(result.output_ids), waits, "After a prompt of 400 t
 # %%
 per_prompt_token = result.ttft_s / len(result.prompt_ids)
 print(f"prefill: {1000 * per_prompt_token:5.2f} ms for each prompt token")
-print(f"decode:  {1000 * itl:5.2f} ms for each new token, {itl / per_prompt_token:.0f} times as much")
+print(f"decode:  {1000 * itl:5.2f} ms for each new token, "
+      f"{itl / per_prompt_token:.0f} times as much")
 
 # %% [markdown]
 # Reading many tokens at once is cheaper, token by token, than writing them one at a time. Why should a token cost more
@@ -237,8 +238,8 @@ print(f"decode:  {1000 * itl:5.2f} ms for each new token, {itl / per_prompt_toke
 # numbers.
 #
 # ### Is it true?
-# The popular article that this course grew out of says that the second token comes much faster than the first. Here
-# is the verdict of your machine.
+# The [article that this course tests](../docs/claims.md) says that the second token comes much faster than the first,
+# its statement [C10](../docs/claims.md#c10). Here is the verdict of your machine.
 
 # %%
 ratio = result.ttft_s / result.itl_s[0]
