@@ -235,8 +235,9 @@ near = all(abs(V / 50_000 - 1) < 0.05 for V in learned_by.values())
 larger = {name: V for name, V in {**others, **published}.items() if V > 2 * 50_000}
 print("C01, merging until about 50,000 pieces:",
       "does not hold" if not near else "holds with a correction" if larger else "holds")
-print(f"     for our two; {len(larger)} of the {len(others) + len(published)} others have more "
-      f"than twice as many, up to {max(larger.values()):,}")
+n_others = len(others) + len(published)
+print(f"     for our two; {len(larger)} of {n_others} others have more than twice as many, "
+      f"up to {max(larger.values()):,}")
 
 # %% [markdown]
 # So 50,000 is a choice and no law. A model with wide layers can afford a large table and gets shorter texts for it, above

@@ -10,7 +10,8 @@ import importlib
 
 _FIGURES = {  # by module
     "attention": ("all_heads", "attention_map", "entropies", "head_scores", "score_memory", "score_spread", "shared_heads"),
-    "embeddings_and_rope": ("cosines", "layouts", "neighbours", "rope_dial", "turned", "wavelengths"),
+    "embeddings_and_rope": ("cosines", "key_pairs", "layouts", "looked_back", "neighbours", "rope_dial", "turned",
+                            "wavelengths"),
     "kv_cache": ("batch_that_fits", "computed_and_kept", "kv_memory", "time_per_token"),
     "one_prompt": ("candidates", "next_token", "vectors", "waits"),
     "prefill_and_decode": (
