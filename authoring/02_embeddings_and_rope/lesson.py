@@ -288,7 +288,7 @@ D, theta, context = model.config.head_dim, model.config.rope_theta, model.config
 print(f"D = {D}, θ = {theta:,.0f}, context {context:,} tokens")
 for i in [0, 1, 16, 31]:
     speed = theta ** (-2 * i / D)
-    print(f"pair {i:2}: {speed:.6f} radians per token, a turn in {2 * pi / speed:9,.1f} tokens")
+    print(f"pair {i:2}: {speed:.6f} radians a token, a turn in {2 * pi / speed:9,.1f} tokens")
 
 # %%
 plots.wavelengths(D, theta, context)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 
 _FIGURES = {  # by module
-    "attention": ("all_heads", "attention_map", "entropies", "head_scores", "score_memory", "score_spread", "shared_heads"),
+    "attention": ("all_heads", "attention_map", "entropies", "head_scores", "repeated_loss", "score_memory",
+                  "shared_heads", "sorted_weights"),
     "embeddings_and_rope": ("cosines", "key_pairs", "layouts", "looked_back", "neighbours", "rope_dial", "turned",
                             "wavelengths"),
     "kv_cache": ("batch_that_fits", "computed_and_kept", "kv_memory", "time_per_token"),
