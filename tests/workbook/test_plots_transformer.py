@@ -8,12 +8,13 @@ from llmcourse.workbook import plots
 
 PICTURES = {
     "activations": lambda: plots.activations([-1.0, 0.0, 4.0], {"silu": [-0.25, 0.0, 3.9], "ReLU": [0.0, 0.0, 4.0]}),
-    "answer_forming": lambda: plots.answer_forming({"sun … ␣west": [0.0, 0.2, 0.05, 0.9], "hot …": [0.0, 0.0, 0.5]}),
+    "answer_forming": lambda: plots.answer_forming({"sun … ␣west": [2079, 40, 1, 2, 1], "hot …": [3, 1, 1]}, vocabulary=49_152),
     "logit_lens": lambda: plots.logit_lens(["The", "␣sun"], [0, 3], [["The", "␣sun"], [",", "␣sets"]],
                                            [[1.0, 0.9], [0.3, 0.45]]),
     "model_map": lambda: plots.model_map("Tiny", {"embedding table": 30, "feed-forward": 70, "output head": 0},
                                          {"looking back": 1_000, "feed-forward": 3_000}, 64),
-    "stream_writes": lambda: plots.stream_writes([2.0, 8.0], [4.0, 500.0], [1.0, 5.0, 400.0], "␣sun"),
+    "stream_writes": lambda: plots.stream_writes({"The": ([1.0, 1.0], [1.0, 2.0], [1.0, 2.0, 3.0]),
+                                                 "␣sun": ([2.0, 8.0], [4.0, 500.0], [1.0, 5.0, 400.0])}),
     "without_a_layer": lambda: plots.without_a_layer([9.5, 3.25, 4.0], 3.0),
 }
 SAID = {

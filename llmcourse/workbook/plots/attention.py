@@ -93,6 +93,7 @@ def sorted_weights(weights: Mapping[str, Sequence[float]], shown: int = 12) -> P
         axes.bar(range(1, len(percent) + 1), percent, color=COLOURS["chosen"])
         axes.axhline(100 / len(each), color=COLOURS["reference"], linestyle=":", linewidth=1.2)
         axes.set(title=label, xlabel=f"key, by rank (of {len(each)})", ylim=(0, 100))
+        axes.set_xticks(range(1, len(percent) + 1, 2))
         axes.grid(axis="x", visible=False)
         said.append(f"{label}: the largest {percent[0]:.0f} %, the next {percent[1]:.0f} %")
     panels[0].set_ylabel("weight (%)")
