@@ -165,7 +165,7 @@ print(f"layer {layer} writes a vector {times:.0f} times as long as what was ther
 print(f"its two largest numbers of {d} make {100 * share[:2].sum() / share.sum():.0f} % "
       "of its squared length")
 length = stream[0::2, 0].norm(dim=-1)
-print(f"the first token's row is {length.max():,.0f} long at most, {length[-1]:,.0f} in the end")
+print(f"the first token's row is {length.max():,.0f} long at most, {length[-1]:,.0f} last")
 
 # %% [markdown]
 # Such *massive activations* are no accident of this model; they were found in many, at the first token and in a few

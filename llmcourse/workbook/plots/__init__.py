@@ -21,7 +21,8 @@ _FIGURES = {  # by module
     "smaller_cache": ("cache_memory", "cache_quality", "keys_and_values", "rounded", "sink_share", "surprise_by_position",
                       "window_mask"),
     "tokenizer": ("bytes_per_token", "languages", "merges", "reading_time", "token_lengths"),
-    "sampling": ("entropy", "kept_and_cut", "repeats", "stripe", "temperatures", "two_bars"),
+    "sampling": ("entropy", "kept_and_cut", "repeats", "stripe", "sureness", "temperatures", "three_filters",
+                 "two_bars"),
     "transformer": ("activations", "answer_forming", "logit_lens", "model_map", "stream_writes", "without_a_layer"),
 }
 _EXPORTS = {figure: module for module, figures in _FIGURES.items() for figure in figures}

@@ -93,7 +93,7 @@ def answer_forming(curves: Mapping[str, Sequence[int]], vocabulary: int) -> Pict
     ticks = [10**power for power in range(6) if 10**power < 2 * vocabulary]
     axes.set_yticks(ticks, ["1 (first)", *(f"{tick:,}" for tick in ticks[1:])])
     axes.minorticks_off()
-    axes.legend(loc="lower right", frameon=True, facecolor="white", edgecolor="none", framealpha=1)
+    axes.legend(loc="upper left")
     words = "; ".join(f"{name}: rank {ranks[0]:,} at first, {ranks[len(ranks) // 2]:,} after {len(ranks) // 2} layers, first "
                       f"from layer {_stays_first(ranks)} on" for name, ranks in curves.items())
     return finish(axes, f"Curves that climb late, from low ranks to the first. {words}.")
