@@ -50,8 +50,8 @@ print(f"{len(groups):,} stretches of 32 numbers in one matrix; the most varied o
       f"{different.max()} different values")
 
 # %% [markdown]
-# Does it suffer? A little; how much, and how the rounding is done well, is lesson 09. (docs/models.md has the details.)
-# Now ask it something.
+# What rounding costs, and how it is done well, is lesson 09. ([docs/models.md](../docs/models.md) has the details.) Now ask
+# it something.
 
 # %%
 question = [{"role": "user", "content": "What is the capital of France?"}]

@@ -477,8 +477,8 @@ for token in tokenizer.encode("Hi 🦜 日本"):
 print("at the end:", repr(stream.finish()))
 
 # %% [markdown]
-# The last column is what the engine does: bytes wait until their character is whole. ([C25](../docs/claims.md#c25),
-# "tokens are turned back into characters and streamed": holds, with this care.) In the lab you build such a decoder.
+# The last column is what the engine does: bytes wait until their character is whole. (The article's
+# "tokens are turned back into characters and streamed" holds, with this care.) In the lab you build such a decoder.
 #
 # ### To read on
 # - Rico Sennrich, Barry Haddow and Alexandra Birch, [Neural Machine Translation of Rare Words with Subword

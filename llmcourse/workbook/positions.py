@@ -6,8 +6,6 @@ is taught on short texts and examined on longer ones: positions that it never me
 
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
