@@ -1,6 +1,7 @@
 # %% [markdown]
 # # 00 · One prompt, end to end
-# *30 minutes with the lab. You need: a little Python, and nothing else.*
+# *About 50 minutes: 30 for this page and its plays, 20 for the lab. You need: a little Python,
+# and nothing else.*
 #
 # **The idea.** A language model predicts one token, a word or a piece of one. We append it, and ask again. That is
 # all. And whoever watches an answer appear notices something odd: the first token takes its time, and then the others
@@ -35,7 +36,22 @@ model
 
 # %% [markdown]
 # That line is the model: its name, how many numbers it was trained to hold (its *parameters*), how each number is
-# stored, and where it computes. It is small enough for a laptop, and built like the large ones. Ask it something.
+# held in memory, and where it computes. It is small enough for a laptop, and built like the large ones.
+#
+# One thing that the line does not say. To keep the download small, somebody had *rounded* the numbers before we got
+# them: most of them to 4 bits each (the format is called Q4_1), those of the vocabulary to 8 (Q8_0). The engine holds
+# the rounded numbers in full width and computes with them exactly. You can see the rounding: in a stretch of 32
+# neighbours there are never more than 16 different values, since that is what 4 bits can tell apart.
+
+# %%
+groups = model.weights.layers[0].gate.float().reshape(-1, 32).sort(-1).values
+different = 1 + (groups.diff(dim=-1) > 0).sum(-1)
+print(f"{len(groups):,} stretches of 32 numbers in one matrix; the most varied one holds "
+      f"{different.max()} different values")
+
+# %% [markdown]
+# What rounding costs, and how it is done well, is lesson 09. ([docs/models.md](../docs/models.md) has the details.) Now ask
+# it something.
 
 # %%
 question = [{"role": "user", "content": "What is the capital of France?"}]
@@ -43,7 +59,23 @@ for token in engine.stream(question, temperature=0, max_tokens=30):
     print(token.text, end="", flush=True)
 
 # %% [markdown]
-# Where did this sentence come from? Let us follow one prompt through the machine, and stop at every station:
+# Before we ask where this sentence came from: what did the model *read*? More than you wrote. A model that was trained
+# to chat expects its conversation in a fixed form, the **chat template**, and here it is, filled in.
+
+# %%
+# NBVAL_CHECK_OUTPUT
+read = tokenizer.chat(question)
+words = question[0]["content"].split()
+print(f"your {len(words)} words became {len(read)} tokens:\n")
+print(tokenizer.decode(read))
+
+# %% [markdown]
+# `<|im_start|>` and `<|im_end|>` are special tokens that say where a turn begins and ends; after the last line it is
+# the assistant's turn to go on. And there are instructions that nobody typed: if you give none, this template puts in
+# a *system prompt* of its own. All of it is read, and waited for, before the first word of the answer.
+#
+# From here on we leave the template out and give the model plain text, which it simply continues. Let us follow one
+# prompt through the machine, and stop at every station:
 #
 #     text ──▶ ids ──▶ vectors ──▶ logits ──▶ one new token ──▶ text
 #                ▲                                  │
@@ -159,25 +191,25 @@ explore(candidates, prompt="Once upon a", steps=(2, 10, 8))
 watch_tokens(engine, "What is the capital of France?")
 
 # %% [markdown]
-# **This is the picture to keep.** The first bar is the TTFT; the others are the ITLs, much alike and shorter. (The
+# The first bar is the TTFT; the others are the ITLs, much alike. (The prompt is your question in its template. The
 # last box, `<|im_end|>`, is the special token: the model says that it is done, and the loop ends.) Type prompts of
-# your own into the box above, a short one and a very long one (paste a page from somewhere), and compare.
+# your own into the box above, a short one and a very long one (paste a page from somewhere), and compare the first bars.
 #
-# Why is the first token slow? Before it can come, the model must read the *whole prompt*, all its tokens in one step.
+# Why is the first token slower? Before it can come, the model must read the *whole prompt*, all its tokens in one step.
 # This part of the work is called **prefill**. Each later token needs one more step, over just one token: **decode**.
 # (How the engine avoids reading the prompt again at every step is the subject of lesson 07.)
 
 # %% [markdown]
 # ## Predict
 # If the first token waits for the prompt, a longer prompt means a longer wait. Take a prompt of 400 tokens. How many
-# times longer than one ITL will the TTFT be, **on your machine**? The chart above is your evidence. Change the 10
-# into your number before you go on: a guess that you wrote down teaches you more than a number that you read.
+# times longer than one ITL will the TTFT be, **on your machine**? The chart above is your evidence. Write your number
+# in place of the three dots before you go on: a guess that you wrote down teaches you more than a number that you read.
 
 # %%
-predict("TTFT ÷ ITL at 400 tokens", 10, "×")
+predict("TTFT ÷ ITL at 400 tokens", ..., "×")
 
 # %%
-sentence = "The train from the coast was late again, and nobody on the platform seemed to mind. "
+sentence = "The train from the coast was late again, and nobody there seemed to mind. "
 long_prompt = tokenizer.encode(sentence * 30)[:400]
 result = engine.generate(long_prompt, temperature=0, max_tokens=17, ignore_eos=True)
 itl = sorted(result.itl_s)[len(result.itl_s) // 2]
@@ -189,27 +221,37 @@ waits = [result.ttft_s, *result.itl_s]
 plots.waits(tokenizer.tokens(result.output_ids), waits, "After a prompt of 400 tokens")
 
 # %% [markdown]
-# Look at it from the other side. The first token waited for *all* 400 tokens of the prompt, and yet it took far less
-# than 400 times an ITL. Reading many tokens at once is much cheaper, token by token, than writing them one at a time.
+# **This is the picture to keep.** One tall bar, and then many low ones: prefill, and decode.
+#
+# Look at it from the other side. The first token waited for *all* 400 tokens of the prompt. What did each of them cost,
+# and what does a token cost that is written?
 
 # %%
 per_prompt_token = result.ttft_s / len(result.prompt_ids)
 print(f"prefill: {1000 * per_prompt_token:5.2f} ms for each prompt token")
-print(f"decode:  {1000 * itl:5.2f} ms for each new token, {itl / per_prompt_token:.0f} times as much")
+print(f"decode:  {1000 * itl:5.2f} ms for each new token, "
+      f"{itl / per_prompt_token:.0f} times as much")
 
 # %% [markdown]
-# Why should a token cost so much more when it comes alone? That question is the key to half of this course; lesson 06
-# answers it with your machine's own numbers.
+# Reading many tokens at once is cheaper, token by token, than writing them one at a time. Why should a token cost more
+# when it comes alone? That question is the key to half of this course; lesson 06 answers it with your machine's own
+# numbers.
 #
 # ### Is it true?
-# The popular article that this course grew out of says that the second token comes much faster than the first. Here
-# is the verdict of your machine.
+# The [article that this course tests](../docs/claims.md) says that the second token comes much faster than the first,
+# its statement [C10](../docs/claims.md#c10). Here is the verdict of your machine.
 
 # %%
 ratio = result.ttft_s / result.itl_s[0]
 verdict = "holds" if ratio > 2 else "does not hold here"
 print(f"C10: the second token comes much faster than the first: {verdict}.")
 print(f"     After a prompt of 400 tokens it came {ratio:.0f} times faster.")
+
+# %% [markdown]
+# ### To read on
+# - Jay Alammar, [The Illustrated GPT-2](https://jalammar.github.io/illustrated-gpt2/) (2019): the same walk, drawn.
+# - Loubna Ben Allal and others, [SmolLM2: When Smol Goes Big](https://arxiv.org/abs/2502.02737) (2025): how the model
+#   on your machine was made, from data to chat.
 
 # %% [markdown]
 # ## What you can now do
@@ -223,14 +265,17 @@ print(f"     After a prompt of 400 tokens it came {ratio:.0f} times faster.")
 # 1. The model gives a row of scores for *every* position of the prompt. Why do we use only the last?
 # 2. A chat service feels slow. Users say "nothing happens for seconds, then it is fast". Which of the two times is
 #    bad, and what would you ask about their prompts?
-# 3. You ask for the same greedy answer twice. What may differ, and what may not?
+# 3. You ask for the same greedy answer twice. What may differ? And if a friend asks on another machine?
 #
 # <details><summary>Answers</summary>
 #
 # 1. Row *i* scores what follows token *i*. For all but the last, the prompt already says what follows. (Training uses
 #    all the rows; that is how the model learned.)
 # 2. TTFT. How long the prompts are: the first token waits until all of the prompt was read.
-# 3. The times may differ, since your machine does other things too. The tokens may not: greedy decoding draws no
-#    lots.
+# 3. The times, since your machine does other things too. The tokens do not, as long as the same engine does the same
+#    sums in the same order: greedy decoding draws no lots. Another machine, another number type or another library
+#    adds in another order, and the last digits of the logits differ. Where two tokens are almost equally good (a
+#    *near-tie*), the other one may win there, and from that token on it is another text. So what is promised is: equal
+#    logits up to rounding, and equal tokens up to the first near-tie.
 #
 # </details>

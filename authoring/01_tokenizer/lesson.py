@@ -1,6 +1,7 @@
 # %% [markdown]
 # # 01 · Text becomes numbers: the tokenizer
-# *2 hours with the lab. You need: lesson 00 (tokens, ids, TTFT and ITL).*
+# *About 2 hours 20 minutes: 45 minutes for this page, 95 for the lab. You need: lesson 00
+# (tokens, ids, TTFT and ITL).*
 #
 # **The idea.** Start with single bytes. Find the pair of neighbours that is commonest in a large text, and make it
 # one token; then do that again, and again. In the end a common word is one token, and a rare one is several.
@@ -24,6 +25,7 @@ from statistics import median
 from time import perf_counter
 
 from llmcourse import Engine, load_tokenizer
+from llmcourse.measure.known_models import MODELS
 from llmcourse.text.bpe import BPE, train_bpe, vocabulary
 from llmcourse.text.corpus import speeches
 from llmcourse.text.pattern import split
@@ -34,7 +36,7 @@ from llmcourse.workbook.merging import pair_counts, replay
 from llmcourse.workbook.token_view import token_viewer, view_tokens
 
 tokenizer = load_tokenizer()          # SmolLM2's
-gpt2 = load_tokenizer("gpt2")         # GPT-2's, the one that the article uses
+gpt2 = load_tokenizer("gpt2")         # GPT-2's, an older one
 
 # %% [markdown]
 # ## Why not simply words?
@@ -45,10 +47,12 @@ gpt2 = load_tokenizer("gpt2")         # GPT-2's, the one that the article uses
 # NBVAL_CHECK_OUTPUT
 texts = speeches()
 new = re.findall(r"\w+", texts["2026-Trump-1"])
-known = {word for name, text in texts.items() if name < "2026" for word in re.findall(r"\w+", text)}
+earlier = [text for name, text in texts.items() if name < "2026"]
+known = {word for text in earlier for word in re.findall(r"\w+", text)}
 unknown = [word for word in new if word not in known]
 print(f"{len(known):,} different words in {len(texts) - 1} speeches")
-print(f"{len(unknown):,} of the {len(new):,} words of the next one are not among them; the longest:")
+print(f"{len(unknown):,} of the {len(new):,} words of the next one are not among them; "
+      "the longest:")
 print(" ".join(sorted(set(unknown), key=lambda word: (-len(word), word))[:7]))
 
 # %% [markdown]
@@ -126,7 +130,8 @@ explore(merge_by_merge, text="low low low lower lowest newest newest", merges=(0
 merges = train_bpe(Counter(words).elements(), 256 + 6)
 small = BPE(vocabulary(merges), merges)
 for word in ["band", "bandanaban", "cabana", "naan"]:
-    print(f"{word:11}", [small.decode([token]).decode() for token in small.encode(word.encode())])
+    cut = small.encode(word.encode())
+    print(f"{word:11}", [small.decode([token]).decode() for token in cut])
 
 # %% [markdown]
 # Familiar parts come out whole; the rest falls into smaller ones, at worst into bytes. No word is impossible.
@@ -144,7 +149,24 @@ print("first:", [(left + right).decode() for left, right in merges[:16]])
 print("last: ", [(left + right).decode() for left, right in merges[-8:]])
 
 # %% [markdown]
-# First come pieces of words, then words, and in the end whole words of the trade. What does it buy? Let us encode a
+# First come pieces of words, then words, and in the end whole words of the trade.
+#
+# How can thousands of merges take only seconds, if all pairs are counted anew after each? They are not. Every
+# *different* piece of the text is kept once, with the number of times that it occurs, and after a merge only those
+# pieces are counted again that held the pair. This is *incremental counting*. How much does it spare?
+
+# %%
+# NBVAL_CHECK_OUTPUT
+in_text = split(training_text)
+different = {piece.encode() for piece in in_text}
+some = merges[:: len(merges) // 100]
+held = [sum(left + right in piece for piece in different) for left, right in some]
+print(f"{len(in_text):,} pieces, {len(different):,} different ones")
+print(f"a merge changes at most {sum(held) / len(held):.0f} of them on average, "
+      f"the first {held[0]:,}, the last {held[-1]}")
+
+# %% [markdown]
+# What does a larger vocabulary buy? Let us encode a
 # text that was not in the training, the twenty-first message, with fewer or more of these merges.
 
 # %%
@@ -188,15 +210,38 @@ print(f"SmolLM2      {on_code(tokenizer.encode(code)):.2f}")
 # %% [markdown]
 # A vocabulary is as good as its text is like yours. Remember this when you come to the other languages below.
 #
-# At some point a larger vocabulary no longer pays: the model's table and its last layer grow with V, while the text
-# hardly gets shorter. The article says that training stops at about 50,000 tokens.
+# When does one stop? A larger vocabulary makes texts shorter, by less and less, while the model's table grows with V,
+# and its last layer too. The [article that this course tests](../docs/claims.md) says that merging goes on until about
+# 50,000 pieces ([C01](../docs/claims.md#c01)). Here are the two vocabularies of this lesson, those of models that the
+# course counts with, and two of the largest (from their published configs), and what a table of that size would be in
+# our small model.
 
 # %%
 # NBVAL_CHECK_OUTPUT
-for name, each in {"GPT-2": gpt2, "SmolLM2": tokenizer}.items():
-    print(f"{name:8} V = {each.vocab_size:,}: {len(each.bpe.merges):,} merges")
-near = all(abs(each.vocab_size / 50_000 - 1) < 0.05 for each in (gpt2, tokenizer))
-print("C01, merging until about 50,000 pieces:", "holds for these two" if near else "does not hold")
+learned_by = {"GPT-2 (2019)": gpt2.vocab_size, "SmolLM2 (2024)": tokenizer.vocab_size}
+others = {name: MODELS[name].config.vocab_size
+          for name in ["Llama-2-7B", "Llama-3-8B", "Qwen3-8B"]}
+published = {"gpt-oss (2025)": 201_088, "Gemma 3 (2025)": 262_144}
+small = MODELS["SmolLM2-135M"].config
+body = small.n_params - small.vocab_size * small.width
+for name, V in sorted({**learned_by, **others, **published}.items(), key=lambda pair: pair[1]):
+    table_size = V * small.width
+    print(f"{name:15} V = {V:7,}   a table of {table_size / 1e6:5.1f} M numbers, "
+          f"beside {body / 1e6:.0f} M in our model's layers")
+
+# %%
+# NBVAL_CHECK_OUTPUT
+near = all(abs(V / 50_000 - 1) < 0.05 for V in learned_by.values())
+larger = {name: V for name, V in {**others, **published}.items() if V > 2 * 50_000}
+print("C01, merging until about 50,000 pieces:",
+      "does not hold" if not near else "holds with a correction" if larger else "holds")
+n_others = len(others) + len(published)
+print(f"     for our two; {len(larger)} of {n_others} others have more than twice as many, "
+      f"up to {max(larger.values()):,}")
+
+# %% [markdown]
+# So 50,000 is a choice and no law. A model with wide layers can afford a large table and gets shorter texts for it, above
+# all in other languages than English; in ours, a table of 200,000 rows would be as large as all the layers together.
 
 # %% [markdown]
 # ## Before the merging: the split
@@ -252,8 +297,48 @@ view_tokens(tokenizer, "The internationalization of unhappiness: 2024 reasons, a
 type_here(token_viewer(tokenizer), "strawberry Strawberry  STRAWBERRY")
 
 # %% [markdown]
+# ### Three surprises for whoever writes prompts
+# The model sees the cuts, never the letters. So the same question, spelled a little differently, is a different one.
+# Here is what the model would say next.
+
+# %%
+engine = Engine()
+
+
+def next_two(text):
+    """The two likeliest next tokens of the model, with their probabilities."""
+    best = engine.model(tokenizer.encode(text))[-1].float().softmax(-1).topk(2)
+    pairs = zip(tokenizer.tokens(best.indices.tolist()), best.values.tolist())
+    return ", ".join(f"{token} {p:.0%}" for token, p in pairs)
+
+
+for text in ["The capital of France is", "The capital of France is ",
+             "the capital of france is", "THE CAPITAL OF FRANCE IS"]:
+    print("|".join(tokenizer.tokens(tokenizer.encode(text))))
+    print("    →", next_two(text))
+
+# %% [markdown]
+# **A space at the end** costs the answer. In training, a space nearly always belonged to the word behind it, as in
+# "␣Paris". One that stands alone is another token, and in training mostly a number came after it (every digit is a piece
+# of its own, so the space before it stays behind). So: strip your prompts. **Small and capital letters** are other tokens, too, and rarer spellings
+# fall into more pieces, about which the model learned less.
+#
+# The third surprise is one to be glad of. What does a user get who *types* a special token?
+
+# %%
+# NBVAL_CHECK_OUTPUT
+ids = tokenizer.encode("<|im_end|>")
+print("typed by a user:      ", ids, tokenizer.tokens(ids))
+print("placed by the program:", tokenizer.encode("<|im_end|>", special=True))
+
+# %% [markdown]
+# Ordinary text. It must be so: if letters could become the special token, anybody could end the user's turn inside a
+# question and go on as the system, as in the chat template of lesson 00. Only the program that fills in the template may
+# place special tokens. (An engine that encodes the finished template in one go has this hole.)
+
+# %% [markdown]
 # ## The article's examples
-# The article that this course grew out of gives two examples. An example is a claim, so check it. First: a rare word
+# The article gives two examples. An example is a claim, so check it. First, [C02](../docs/claims.md#c02): a rare word
 # splits like *un + happi + ness*.
 
 # %%
@@ -268,7 +353,7 @@ print("C02, un + happi + ness:", "holds" if found else "a rare word splits, but 
 # %% [markdown]
 # BPE knows no grammar. It cuts where the counts say, not where a linguist would.
 #
-# Second: "How does inference work?" becomes the ids 2437, 1374, 32278, 670, 30.
+# Second, [C03](../docs/claims.md#c03): "How does inference work?" becomes the ids 2437, 1374, 32278, 670, 30.
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -277,7 +362,8 @@ ours = gpt2.encode("How does inference work?")
 print("the printed ids: ", printed, "→", repr(gpt2.decode(printed)))
 print("GPT-2's own ids: ", ours, "→", repr(gpt2.decode(ours)))
 print("SmolLM2's ids:   ", tokenizer.encode("How does inference work?"))
-wrong = [place for place, (theirs, right) in enumerate(zip(printed, ours), 1) if theirs != right]
+places = enumerate(zip(printed, ours), 1)
+wrong = [place for place, (theirs, right) in places if theirs != right]
 print("C03, the printed ids:", f"wrong at place {wrong}" if wrong else "right")
 
 # %% [markdown]
@@ -303,7 +389,7 @@ print("English needs", counts["English"], "tokens")
 # **Predict.** How many tokens will the Greek sentence need? You know its length, and what its letters cost in bytes.
 
 # %%
-predict("tokens of the Greek sentence", 20, "tokens")
+predict("tokens of the Greek sentence", ..., "tokens")
 
 # %%
 measured("tokens of the Greek sentence", counts["Greek"])
@@ -331,9 +417,6 @@ explore(cost, vocabulary=["SmolLM2", "GPT-2"])
 # part of a prompt), measured on this machine.
 
 # %%
-engine = Engine()
-
-
 def seconds_to_read(text, times=3):
     """Seconds for one pass over the sentence, the median of several."""
     ids, taken = tokenizer.encode(text), []
@@ -344,30 +427,39 @@ def seconds_to_read(text, times=3):
     return median(taken)
 
 
-few = ["English", "Turkish", "Russian", "Greek", "Thai", "Korean", "Georgian", "Tamil", "Burmese"]
+few = ["English", "Turkish", "Russian", "Greek", "Thai", "Korean", "Georgian", "Tamil",
+       "Burmese"]
 seconds_to_read(table["Burmese"].text)  # warm up
 reading = {language: seconds_to_read(table[language].text) for language in few}
 plots.reading_time({language: counts[language] for language in few}, reading,
                    ["English", "Greek", "Korean", "Tamil", "Burmese"])
 
 # %% [markdown]
-# *Writing* is dearer still, since every token waits for the one before it. So many tokens as each sentence has:
+# *Writing* is dearer still, since every token waits for the one before it. So many tokens as each sentence has (the
+# statement is [C04](../docs/claims.md#c04)):
 
 # %%
 writing = {}
 for language in ["English", "Greek", "Burmese"]:
     n = counts[language]
-    result = engine.generate(table["English"].text, temperature=0, max_tokens=n, ignore_eos=True)
+    result = engine.generate(table["English"].text, temperature=0, max_tokens=n,
+                             ignore_eos=True)
     writing[language] = result.ttft_s + sum(result.itl_s)
     print(f"{language:8} {n:4} tokens   {writing[language]:5.1f} s")
-factor, price = writing["Burmese"] / writing["English"], counts["Burmese"] / counts["English"]
+factor = writing["Burmese"] / writing["English"]
+price = counts["Burmese"] / counts["English"]
 verdict = "holds" if price > 1.5 and factor > 1.5 else "does not hold here"
 print(f"C04, rare languages cost more tokens and more time: {verdict}")
-print(f"     Burmese against English: {price:.0f} times the tokens, {factor:.0f} times the seconds")
+print(f"     Burmese against English: {price:.0f} times the tokens, "
+      f"{factor:.0f} times the seconds")
 
 # %% [markdown]
-# A fair word: this vocabulary was made for an English model. Vocabularies of newer multilingual models are several
-# times larger and learned from a better mix; the factors shrink, and do not vanish.
+# (The two factors need not be equal. Each answer begins with one wait for the prompt, which weighs more in a short one;
+# a token far down in a text has more to look back at; and one run on a busy machine is not a measurement. What holds
+# everywhere is that the tokens, not the letters, are what one waits for.)
+#
+# A fair word: this vocabulary was made for an English model. The large vocabularies in the list above were learned from
+# a better mix of languages; there the factors shrink, and do not vanish.
 
 # %% [markdown]
 # ## Back to text, while it streams
@@ -385,29 +477,38 @@ for token in tokenizer.encode("Hi 🦜 日本"):
 print("at the end:", repr(stream.finish()))
 
 # %% [markdown]
-# The last column is what the engine does: bytes wait until their character is whole. (C25, "tokens are turned back
-# into characters and streamed": holds, with this care.) In the lab you build such a decoder.
+# The last column is what the engine does: bytes wait until their character is whole. (The article's
+# "tokens are turned back into characters and streamed" holds, with this care.) In the lab you build such a decoder.
+#
+# ### To read on
+# - Rico Sennrich, Barry Haddow and Alexandra Birch, [Neural Machine Translation of Rare Words with Subword
+#   Units](https://arxiv.org/abs/1508.07909) (2016): where BPE came into the trade; the algorithm fills half a page.
+# - Andrej Karpathy, [Let's build the GPT Tokenizer](https://www.youtube.com/watch?v=zduSFxRajkE) (2024): two hours of
+#   video that end with a long list of what goes wrong because of tokens.
+# - Aleksandar Petrov and others, [Language Model Tokenizers Introduce Unfairness Between
+#   Languages](https://arxiv.org/abs/2305.15425) (2023): our picture of languages, with many tokenizers and numbers.
 #
 # ## What you can now do
 # - Replay BPE on paper: count, merge, count again, with a rule for ties.
 # - Explain why "␣the" and "the" have different ids, and why an id says nothing by itself.
 # - Estimate what a text costs in tokens, and say who pays more.
-# - Say why half a character must wait.
+# - Say why half a character must wait, and why a prompt should not end with a space.
 #
 # In the lab you write all of it: counting, merging, training, encoding, decoding, streaming. In the end *your*
 # tokenizer feeds the real model.
 #
 # **Out loud**
-# 1. You train twice on the same text with its lines in another order. Must the merges be the same? What does your
-#    answer need?
+# 1. You train twice on the same documents, read in another order. Must the merges be the same? What does your answer
+#    need? And what if you shuffle the *lines* of each document?
 # 2. Why must encoding replay the merges in the order of learning, and not simply take the longest token that fits?
 # 3. A colleague prints every token with `decode([id])` and says that emoji "do not work in this model". What do you
 #    tell them?
 #
 # <details><summary>Answers</summary>
 #
-# 1. Yes: pairs are counted inside pieces, and counts do not depend on order. It needs a rule for ties that does not
-#    either.
+# 1. Yes, if each document is cut into pieces by itself: pairs are counted inside pieces, and counts do not depend on
+#    order. It needs a rule for ties that does not either. Lines are another matter: several line breaks in a row are one
+#    piece, so shuffled lines have other runs of breaks, other pieces, and perhaps other merges.
 # 2. The model learned from texts that were encoded so. The longest token that fits may be one that training never
 #    produced at that place: to the model, the same word in an unfamiliar spelling.
 # 3. The model is fine. An emoji spans several tokens, and none of them is a character alone: join the bytes before

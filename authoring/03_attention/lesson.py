@@ -1,6 +1,7 @@
 # %% [markdown]
 # # 03 · Tokens look at each other: attention
-# *2 hours with the lab. You need: lesson 01 (tokens) and lesson 02 (vectors, and RoPE, which turns them by position).*
+# *About 2 hours 10 minutes: 50 minutes for this page, 80 for the lab. You need: lesson 01 (tokens) and lesson 02
+# (vectors, and RoPE, which turns them by position).*
 #
 # **The idea.** Each token asks a question (its query). Every token so far holds up a sign that says what it has to
 # offer (its key). Where question and sign fit, the token takes what is behind the sign (the value). What it takes in
@@ -20,9 +21,11 @@
 
 # %%
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 from llmcourse import Engine
+from llmcourse.ops import default_parts
 from llmcourse.text.corpus import speeches
 from llmcourse.workbook import explore, measured, plots, predict
 from llmcourse.workbook.attention_maps import watch_attention
@@ -51,8 +54,8 @@ print(f"L = {config.n_layers}, d = {config.width}, D = {config.head_dim}, "
 # NBVAL_CHECK_OUTPUT
 tokens = ["cat", "sat", "it"]
 x = torch.eye(3)                                            # noun, verb, pronoun
-W_q = torch.tensor([[0.0, 2.0], [2.0, 0.0], [4.0, 0.0]])    # a noun asks for verbs, the others ask for nouns
-W_k = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])    # a noun offers itself as noun, a verb as verb
+W_q = torch.tensor([[0.0, 2.0], [2.0, 0.0], [4.0, 0.0]])    # a noun wants verbs, others nouns
+W_k = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])    # a noun says noun, a verb verb
 W_v = torch.tensor([[10.0, 0.0], [0.0, 10.0], [1.0, 1.0]])  # what each of them has to give
 q, k, v = x @ W_q, x @ W_k, x @ W_v
 print("the query of it:", q[2].tolist())
@@ -75,7 +78,8 @@ print(products)
 # NBVAL_CHECK_OUTPUT
 powers = torch.exp(products / math.sqrt(2))
 weights = powers / powers.sum(-1, keepdim=True)
-print([round(power, 2) for power in powers[2].tolist()], "divided by", round(powers[2].sum().item(), 2))
+shown = [round(power, 2) for power in powers[2].tolist()]
+print(shown, "divided by", round(powers[2].sum().item(), 2))
 
 # %%
 plots.attention_map(weights, tokens, "Three tokens")
@@ -106,19 +110,26 @@ for D in (4, 16, 64, 256):
 # %% [markdown]
 # The spread *is* √D. (Each of the D terms has spread 1. Of independent terms the *squares* of the spreads add up, here
 # to D.) So dividing by √D brings it back to 1, for heads of any size. Softmax cares: it looks at differences, and one
-# score that is larger by 8 gets e⁸ times the weight, thousands of times as much. The article divides by something else,
-# the root of the *hidden* dimension, the width d of the whole model. Here is what each does to our model's D and d.
+# score that is larger by 8 gets e⁸ times the weight, thousands of times as much. The
+# [article that this course tests](../docs/claims.md) divides by something else, the root of the *hidden* dimension, the
+# width d of the whole model ([C07](../docs/claims.md#c07)). Here is what each makes of one query and 32 keys, drawn at
+# random: the weights, largest first, averaged over many draws.
 
 # %%
 by_head, by_width = math.sqrt(config.head_dim), math.sqrt(config.width)
-divisors = {"not divided": 1.0, f"√D = {by_head:.0f}, head": by_head, f"√d = {by_width:.0f}, width": by_width}
-drawn_q, drawn_k = torch.randn(2, 50_000, config.head_dim, generator=generator)
+divisors = {"not divided": 1.0, f"√D = {by_head:.0f}, head": by_head,
+            f"√d = {by_width:.0f}, width": by_width}
+drawn_q = torch.randn(2_000, 1, config.head_dim, generator=generator)
+drawn_k = torch.randn(2_000, 32, config.head_dim, generator=generator)
 random_products = (drawn_q * drawn_k).sum(-1)
-plots.score_spread({label: random_products / by for label, by in divisors.items()})
+plots.sorted_weights({
+    label: (random_products / by).softmax(-1).sort(descending=True).values.mean(0).tolist()
+    for label, by in divisors.items()
+})
 
 # %% [markdown]
-# Undivided, a few scores stand so far out that softmax gives them everything. Divided by √d, all scores are alike, and
-# softmax hands out nearly equal weights: every token listens to everybody. (Mind the letters: D is one head, d is the
+# Undivided, one score stands so far out that softmax gives it nearly everything. Divided by √d, all weights come close
+# to the dotted line, where they are equal: every token listens to everybody. (Mind the letters: D is one head, d is the
 # whole width.)
 #
 # Those were random numbers. What about the real queries and keys? `watch_attention` runs the model over a text and
@@ -132,7 +143,7 @@ seen = watch_attention(model, page)
 
 
 def entropy(scale):
-    """Bits [L], for each layer the mean over its heads and over the second half of the text."""
+    """Bits [L]: the mean over a layer's heads and over the second half of the text."""
     weights = seen.weights(scale)[:, :, n // 2 :]
     return -(weights * weights.clamp(min=1e-30).log2()).sum(-1).mean((1, 2))
 
@@ -158,7 +169,7 @@ def perplexity(divisor):
 
 
 print(f"perplexity with √D: {perplexity(by_head):.1f}")
-predict("perplexity with √d", 25)
+predict("perplexity with √d", ...)
 
 # %%
 for label, by in divisors.items():
@@ -199,7 +210,8 @@ plots.attention_map(masked.softmax(-1), tokens, "With the causal mask")
 # %%
 other = watch_attention(model, [*page[:-1], tokenizer.encode(" banana")[0]])
 change = (other.logits - seen.logits).abs().amax(-1)
-print(f"largest change before the last token: {change[:-1].max():.1e}, at the last token: {change[-1]:.1f}")
+print(f"largest change before the last token: {change[:-1].max():.1e}, "
+      f"at the last token: {change[-1]:.1f}")
 
 # %% [markdown]
 # Nothing (on some machines a last digit, from rounding). So the keys and values of old tokens can be kept, and when a
@@ -212,15 +224,17 @@ layer_q, layer_k, layer_v = (each[5, :, 0][None] for each in (seen.q, seen.k, se
 one = layer_q[:, -1:]
 right = F.scaled_dot_product_attention(one, layer_k, layer_v)
 trap = F.scaled_dot_product_attention(one, layer_k, layer_v, is_causal=True)
-print(f"all keys:        differs from the model by {(right[0, 0] - seen.out[5, -1, 0]).abs().max():.1e}")
-print(f"is_causal=True:  differs from the model by {(trap[0, 0] - seen.out[5, -1, 0]).abs().max():.1e}")
+theirs = seen.out[5, -1, 0]
+print(f"all keys:        differs from the model by {(right[0, 0] - theirs).abs().max():.1e}")
+print(f"is_causal=True:  differs from the model by {(trap[0, 0] - theirs).abs().max():.1e}")
 print("what it returned is the value of key 0:", torch.equal(trap[0, 0], layer_v[0, 0]))
 
 # %% [markdown]
 # ## Many heads
 # One mean of values is a poor catch: a verb may want its subject *and* its tense. So attention happens Hq times side by
 # side, each time with D numbers of its own. These are the heads; their results are put end to end, Hq · D numbers, and
-# one more matrix mixes them (lesson 04).
+# one more matrix, the **output matrix** W_o, mixes them and brings them back to d numbers. (Lesson 04 walks through it,
+# shape by shape.)
 #
 # Keys and values must be kept for all tokens, and that is memory. The cheap trick of today's models: several query
 # heads share one head of keys and values. With one for each it is called MHA (multi-head attention), with one for all
@@ -228,7 +242,8 @@ print("what it returned is the value of key 0:", torch.equal(trap[0, 0], layer_v
 
 # %%
 plots.shared_heads(config.n_heads, {
-    "MHA: one for each": config.n_heads, "GQA, as in SmolLM2": config.n_kv_heads, "MQA: one for all": 1,
+    "MHA: one for each": config.n_heads, "GQA, as in SmolLM2": config.n_kv_heads,
+    "MQA: one for all": 1,
 })
 
 # %% [markdown]
@@ -241,8 +256,8 @@ plots.shared_heads(config.n_heads, {
 # %%
 # NBVAL_CHECK_OUTPUT
 for name, n_kv in {"MHA": config.n_heads, "GQA": config.n_kv_heads, "MQA": 1}.items():
-    kept = 2 * config.n_layers * n_kv * config.head_dim                     # numbers in K and V
-    learned = 2 * config.n_layers * config.width * n_kv * config.head_dim   # numbers in W_k and W_v
+    kept = 2 * config.n_layers * n_kv * config.head_dim      # numbers in K and V
+    learned = config.width * kept                            # numbers in W_k and W_v
     print(f"{name}, Hkv = {n_kv}: {2 * kept / 1024:5.1f} KiB for each token, in 16 bits; "
           f"{learned / 1e6:4.1f} M parameters for keys and values")
 
@@ -262,8 +277,8 @@ maps = watch_attention(model, ids).weights()
 plots.all_heads(maps)
 
 # %% [markdown]
-# Patterns stand out. Some tiles have a dark line just below the diagonal: a head that looks at the token before. And
-# very many have a dark left edge: heads that look at the first token, from wherever they are. (In layers 3 to 9 there
+# Patterns stand out. Some tiles have a dark diagonal: a head that looks at the token itself. A few have their dark line
+# just below it: a head that looks at the token before. And very many have a dark left edge: heads that look at the first token, from wherever they are. (In layers 3 to 9 there
 # is a second dark column; we come back to it.) A pattern that one sees in a picture is a guess; let us measure it, for
 # every head, on the page of 192 tokens.
 
@@ -272,7 +287,7 @@ plots.all_heads(maps)
 # page? If everybody looked everywhere alike, it would be a few percent.
 
 # %%
-predict("attention on the first token", 10, "%")
+predict("attention on the first token", ..., "%")
 
 # %%
 page_weights = seen.weights()
@@ -283,7 +298,8 @@ measured("attention on the first token", 100 * first.mean().item())
 print(f"alike for all, it would be {100 * (1 / (later + 1)).mean():.0f} %")
 
 # %%
-plots.head_scores({"Weight on the token before": previous, "Weight on the first token": first})
+plots.head_scores({"Weight on the token before": previous,
+                   "Weight on the first token": first})
 
 # %% [markdown]
 # ### A head that looks at the token before
@@ -294,14 +310,91 @@ plots.head_scores({"Weight on the token before": previous, "Weight on the first 
 layer, head = divmod(int(previous.argmax()), config.n_heads)
 noise = torch.randint(100, config.vocab_size, (n,), generator=generator).tolist()
 on_noise = watch_attention(model, noise).weights()[layer, head][later, later - 1].mean()
-print(f"layer {layer}, head {head}: {previous[layer, head]:.0%} of its weight on the token before, "
-      f"{on_noise:.0%} on random tokens")
-plots.attention_map(maps[layer, head], tokenizer.tokens(ids), f"Layer {layer}, head {head}: the token before")
+print(f"layer {layer}, head {head}: {previous[layer, head]:.0%} of its weight on the token "
+      f"before, {on_noise:.0%} on random tokens")
+plots.attention_map(maps[layer, head], tokenizer.tokens(ids),
+                    f"Layer {layer}, head {head}: the token before")
 
 # %% [markdown]
 # It looks at the place, whatever stands there; RoPE (lesson 02) lets it, since it turns queries and keys so that only
-# the distance counts. Such heads are half of a famous trick: if every token knows its predecessor, a later head can
-# ask "what followed the last time?" and copy it.
+# the distance counts.
+#
+# ### Heads that ask "what followed the last time?"
+# Such heads are half of a famous trick. If every token knows its predecessor, then a later head can look for a place
+# whose *predecessor* is the present token, and copy what stands there. To see it work, give the model what no knowledge
+# of language can help with: random tokens, and then the same ones again. How surprised is it at each? (Surprise is −log
+# of the probability that it gave to the token, in nats.)
+
+# %%
+HALF, N_TEXTS = 48, 6
+drawn = torch.randint(100, config.vocab_size, (N_TEXTS, HALF), generator=generator)
+twice = [[*row, *row] for row in drawn.tolist()]
+
+
+def surprise(ids, logits):
+    """−log p of each next token of a text, in nats."""
+    return -logits[:-1].log_softmax(-1).gather(1, torch.tensor(ids[1:])[:, None]).flatten()
+
+
+watched = [watch_attention(model, ids) for ids in twice]
+losses = torch.stack([surprise(ids, one.logits) for ids, one in zip(twice, watched)]).mean(0)
+blind = math.log(config.vocab_size)
+plots.repeated_loss(losses.tolist(), HALF, blind)
+
+# %% [markdown]
+# The first time it is worse than blind guessing, since it expects English. Then the text begins to repeat, and the model
+# *notices*: nobody trained it on this text, it learned the text by reading it once. Who does that? Score every head:
+# how much does it look from a token at what followed the same token before?
+
+# %%
+def what_followed(ids, weights):
+    """For every head: its mean weight on the token that followed the last time. [L, Hq]"""
+    last, found = {}, []
+    for i, token in enumerate(ids):
+        if token in last:
+            found.append(weights[:, :, i, last[token] + 1])
+        last[token] = i
+    return torch.stack(found).mean(0)
+
+
+induction = torch.stack([what_followed(ids, one.weights())
+                         for ids, one in zip(twice, watched)]).mean(0)
+order = induction.flatten().argsort(descending=True).tolist()
+best = [divmod(place, config.n_heads) for place in order[:6]]
+for layer, head in best[:3]:
+    print(f"layer {layer}, head {head}: {induction[layer, head]:.0%} of its weight")
+plots.head_scores({"Weight on what followed the last time": induction})
+
+# %% [markdown]
+# These are **induction heads** (Olsson and others, 2022). Do they do it, or do they only look? Silence them, set what
+# they give to zero, and for comparison as many other heads of the same layers.
+
+# %%
+def silenced(ids, heads):
+    """Mean surprise in the second half of a text when some (layer, head) give nothing."""
+    parts, layer = default_parts(model.device.type), iter(range(config.n_layers))
+
+    def attend(q, kv, batch, scale):
+        out, now = parts.attend(q, kv, batch, scale).clone(), next(layer)
+        for where, head in heads:
+            if where == now:
+                out[:, head] = 0
+        return out
+
+    return surprise(ids, model(ids, replace(parts, attend=attend)))[HALF:].mean().item()
+
+
+others = []
+for layer, head in best:
+    others.append((layer, next(h for h in reversed(range(config.n_heads))
+                               if (layer, h) not in best + others)))
+for name, heads in {"all heads": [], f"without those {len(best)}": best,
+                    f"without {len(best)} others": others}.items():
+    print(f"{name:16} {sum(silenced(ids, heads) for ids in twice) / N_TEXTS:5.1f} nats")
+
+# %% [markdown]
+# It is their work. A model that can copy what it has just read can take up a name, a format, an example from its prompt:
+# induction heads are a first piece of what is called learning from the context.
 #
 # ### The sink
 # And the first token? Is it so important? Put other tokens in its place, and see whether they are looked at as much.
@@ -310,7 +403,8 @@ plots.attention_map(maps[layer, head], tokenizer.tokens(ids), f"Layer {layer}, h
 for start in ["The", "\n", " zebra", "7"]:
     swapped = watch_attention(model, [tokenizer.encode(start)[0], *page[1:]]).weights()
     print(f"first token {start!r:9} gets {swapped[:, :, 1:, 0].mean():.0%} of all attention")
-print(f"token 5, for comparison, gets {page_weights[:, :, 6:, 5].mean():.1%} of what comes after it")
+fifth = page_weights[:, :, 6:, 5].mean()
+print(f"token 5, for comparison, gets {fifth:.1%} of what comes after it")
 
 # %% [markdown]
 # Some tokens make a better first than others, but whatever stands there is looked at: the place counts more than the
@@ -321,7 +415,8 @@ print(f"token 5, for comparison, gets {page_weights[:, :, 6:, 5].mean():.1%} of 
 # %%
 length = seen.v.norm(dim=-1)          # [L, n, Hkv]
 share = (length[:, 0] / length[:, 1:].mean(1)).mean(-1)
-print(f"length of the first token's value: {length[:, 0].mean():.1f}, of the others': {length[:, 1:].mean():.1f}")
+print(f"length of the first token's value: {length[:, 0].mean():.1f}, "
+      f"of the others': {length[:, 1:].mean():.1f}")
 print(f"shorter than the others' in {(share < 1).sum()} of {config.n_layers} layers, "
       f"to less than a third in {(share < 1 / 3).sum()}")
 
@@ -337,7 +432,8 @@ looked, words = watch_attention(model, ids), tokenizer.tokens(ids)
 for place in (0, words.index("␣the"), words.index("␣cat")):
     weight = maps[3:10, :, place + 1 :, place].mean()
     size = looked.v[3:10, place].norm(dim=-1).mean()
-    print(f"{words[place]:5} gets {weight:4.0%} of what comes after it; length of its value {size:.1f}")
+    print(f"{words[place]:5} gets {weight:4.0%} of what comes after it; "
+          f"length of its value {size:.1f}")
 
 # %% [markdown]
 # So a sink need not be the first token: a word that says little can become one, for some layers. The first is one in
@@ -345,9 +441,20 @@ for place in (0, words.index("␣the"), words.index("␣cat")):
 
 # %% [markdown]
 # ## Play
-# What does the head below look for? (Follow the second and third *Anna*.) Then type a sentence of your own, and walk
-# through layers and heads. Find one that looks at itself, one that looks at the token before, one that you cannot
-# explain: most are of that kind. (At most 40 tokens are shown.)
+# A puzzle. The last word below is *met*. Where does this head look for whom she met? Follow the last four rows, each to
+# its darkest square.
+#
+# <details><summary>Answer</summary>
+#
+# Each looks at what followed the same word the last time: *Then* at the *Anna* behind the first *Then*, *Anna* at the
+# *met* behind the second *Anna*, and the last *met* at *Clara*, not at Bruno: the *latest* time counts most. It is an
+# induction head, one of the dark squares in the grid above.
+#
+# </details>
+#
+# Then type a sentence of your own, and walk through layers and heads. Find one that looks at itself (layer 8, head 1,
+# after the first few words), one that looks at the token before, one that you cannot explain: most are of that kind. (At
+# most 40 tokens are shown.)
 
 # %%
 @lru_cache(maxsize=8)
@@ -364,7 +471,7 @@ def look(text, layer, head):
 
 
 explore(look, text="Anna met Bruno. Then Anna met Clara. Then Anna met",
-        layer=(0, config.n_layers - 1, 8), head=(0, config.n_heads - 1, 1))
+        layer=(0, config.n_layers - 1, 17), head=(0, config.n_heads - 1, 5))
 
 # %% [markdown]
 # ## Attention without the big matrix
@@ -377,7 +484,7 @@ explore(look, text="Anna met Bruno. Then Anna met Clara. Then Anna met",
 
 # %%
 # NBVAL_CHECK_OUTPUT
-scores = torch.tensor([[1.0, 3.0], [2.0, 5.0], [4.0, 4.0]])     # three blocks of two keys
+scores = torch.tensor([[1.0, 3.0], [2.0, 5.0], [4.0, 4.0]])        # three blocks of two keys
 values = torch.tensor([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]])
 top, total, mix = -math.inf, 0.0, 0.0
 for block, value in zip(scores, values):
@@ -387,8 +494,10 @@ for block, value in zip(scores, values):
     total = total * shrink + powers.sum().item()
     mix = mix * shrink + (powers @ value).item()
     top = new_top
-    print(f"block {block.tolist()}: shrink by {shrink:.3f}, maximum {top:.0f}, sum {total:.3f}, mix {mix:6.3f}")
-print(f"mix / sum = {mix / total:.4f}; all at once = {scores.flatten().softmax(0) @ values.flatten():.4f}")
+    print(f"block {block.tolist()}: shrink by {shrink:.3f}, maximum {top:.0f}, "
+          f"sum {total:.3f}, mix {mix:6.3f}")
+at_once = scores.flatten().softmax(0) @ values.flatten()
+print(f"mix / sum = {mix / total:.4f}; all at once = {at_once:.4f}")
 
 # %% [markdown]
 # The scores of a block can be forgotten before the next comes. This is the *online softmax*, and FlashAttention is
@@ -399,7 +508,8 @@ BLOCK = 64
 lengths = [512, 1024, 2048, 4096, 8192]
 whole = [config.n_heads * n * n * 4 for n in lengths]
 blocks = [config.n_heads * n * BLOCK * 4 for n in lengths]
-print(f"at {lengths[-1]:,} tokens: {whole[-1] / 1e9:.2f} GB whole, {blocks[-1] / 1e6:.1f} MB in blocks of {BLOCK} keys")
+print(f"at {lengths[-1]:,} tokens: {whole[-1] / 1e9:.2f} GB whole, "
+      f"{blocks[-1] / 1e6:.1f} MB in blocks of {BLOCK} keys")
 plots.score_memory(lengths, whole, blocks, BLOCK)
 
 # %% [markdown]
@@ -415,10 +525,18 @@ plots.score_memory(lengths, whole, blocks, BLOCK)
 largest = finite.max().item() / math.sqrt(config.head_dim)
 print(f"the largest score on our page, divided by √D: {largest:.1f}")
 for dtype in (torch.float32, torch.float16):
-    limit, power = math.log(torch.finfo(dtype).max), torch.exp(torch.tensor(largest).to(dtype)).item()
-    print(f"{str(dtype):13} exp overflows beyond {limit:4.1f}; exp of our score is {power:.3g}")
+    limit = math.log(torch.finfo(dtype).max)
+    power = torch.exp(torch.tensor(largest).to(dtype)).item()
+    print(f"{str(dtype):13} exp overflows beyond {limit:4.1f}; exp of ours is {power:.3g}")
 
 # %% [markdown]
+# ### To read on
+# - Ashish Vaswani and others, [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017): §3.2 is this lesson;
+#   footnote 4 is the argument for √D.
+# - Catherine Olsson and others, [In-context Learning and Induction Heads](https://arxiv.org/abs/2209.11895) (2022).
+# - Maxim Milakov and Natalia Gimelshein, [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867)
+#   (2018): the three running numbers, four years before FlashAttention.
+#
 # ## What you can now do
 # - Compute attention for three tokens on paper, and say what query, key and value are for.
 # - Say why scores are divided by √D, and what √d would do to the weights.

@@ -1,6 +1,6 @@
 # %% [markdown]
 # # 04 · The whole forward pass
-# *2 hours with the lab. You need: lesson 02 (embeddings, rotary positions) and lesson 03 (attention).*
+# *About 2 hours: 45 minutes for this page, 80 for the lab. You need: lesson 02 (embeddings, rotary positions) and lesson 03 (attention).*
 #
 # **The idea.** A token's vector is a running sum. Layer after layer reads it and adds something to it, and in the end
 # the sum is compared with every token of the vocabulary. That is the whole model.
@@ -34,7 +34,8 @@ from llmcourse.workbook import explore, measured, plots, predict
 import torch
 from torch.nn.functional import cross_entropy, gelu, silu
 
-model, tokenizer = load_model(device="cpu", dtype="float32"), load_tokenizer()   # float32: digits are compared below
+model = load_model(device="cpu", dtype="float32")   # float32: digits are compared below
+tokenizer = load_tokenizer()
 config, weights = model.config, model.weights
 model
 
@@ -51,17 +52,64 @@ model
 
 # %%
 # NBVAL_CHECK_OUTPUT
-print(f"d = {config.width}, L = {config.n_layers}, Hq = {config.n_heads}, Hkv = {config.n_kv_heads}, "
-      f"D = {config.head_dim}, f = {config.ffn_width}, V = {config.vocab_size:,}")
+d, f, eps = config.width, config.ffn_width, config.rms_eps
+Hq, Hkv, D = config.n_heads, config.n_kv_heads, config.head_dim
+print(f"d = {d}, L = {config.n_layers}, Hq = {Hq}, Hkv = {Hkv}, D = {D}, f = {f}, "
+      f"V = {config.vocab_size:,}")
 
 # %% [markdown]
+# ## One layer, shape by shape
+# What does a layer own? Two norms, and seven matrices. A matrix is written [out, in]: it takes rows of `in` numbers and
+# gives rows of `out`.
+#
+# | matrix | shape | what it makes |
+# |---|---|---|
+# | W_q | [Hq · D, d] | the queries of all heads, end to end |
+# | W_k, W_v | [Hkv · D, d] | keys and values: fewer heads, so fewer rows |
+# | W_o | [d, Hq · D] | the *output matrix*: from what all heads found back to d numbers |
+# | gate, up | [f, d] | the feed-forward network's wide middle |
+# | down | [d, f] | and back |
+#
+# Here they are in our model, and then a layer in a dozen lines. You know every one of them from the lessons before; read
+# the shapes on the right.
+
+# %%
+# NBVAL_CHECK_OUTPUT
+first_layer = weights.layers[0]
+for name in ("q", "k", "v", "o", "gate", "up", "down"):
+    matrix = getattr(first_layer, name)
+    print(f"{name:5} {list(matrix.shape)!s:12} {matrix.numel():9,} numbers")
+
+
+# %%
+def one_layer(x, w):
+    """The stream [n, d] after one layer; w holds the layer's weights."""
+    n = len(x)
+    cos, sin = CPU.rope_angles(torch.arange(n), D, config.rope_theta)
+    h = CPU.rms_norm(x, w.attn_norm, eps)                                   # [n, d]
+    q = CPU.rope((h @ w.q.T).view(n, Hq, D), cos, sin).transpose(0, 1)      # [Hq, n, D]
+    k = CPU.rope((h @ w.k.T).view(n, Hkv, D), cos, sin).transpose(0, 1)     # [Hkv, n, D]
+    v = (h @ w.v.T).view(n, Hkv, D).transpose(0, 1)                         # [Hkv, n, D]
+    k, v = (each.repeat_interleave(Hq // Hkv, 0) for each in (k, v))        # [Hq, n, D]
+    later = torch.ones(n, n, dtype=torch.bool).triu(1)
+    look = (q @ k.mT / D**0.5).masked_fill(later, -torch.inf).softmax(-1)   # [Hq, n, n]
+    found = (look @ v).transpose(0, 1).reshape(n, Hq * D)                   # [n, Hq·D]
+    x = x + found @ w.o.T                                                   # [n, d]
+    h = CPU.rms_norm(x, w.mlp_norm, eps)
+    return x + (silu(h @ w.gate.T) * (h @ w.up.T)) @ w.down.T               # [n, f] → [n, d]
+
+
+# %% [markdown]
+# The last line is the feed-forward network, which this lesson takes apart below. Are these lines right? We shall see in
+# a moment, when we know what the engine's own stream looks like.
+#
 # ## Listen to the stream
 # Each norm reads the stream, so we listen there. (The engine takes its stages from a table of functions; we wrap one
 # of them and keep what it is given.)
 
 # %%
 def listen(ids):
-    """The residual stream [2L + 1, n, d]: before each attention and each feed-forward network, and at the end."""
+    """The residual stream [2L + 1, n, d]: before each half of a layer, and at the end."""
     heard = []
 
     def wrap(stage, function):
@@ -85,36 +133,39 @@ print("the stream was heard", len(stream), "times; each time", list(stream[0].sh
 print("it begins as the table's rows:", torch.equal(stream[0], weights.embed[ids]))
 gap = (stream[0] + writes.sum(0) - stream[-1]).abs().max() / stream[-1].abs().max()
 print(f"and ends as those rows plus {len(writes)} writes:", bool(gap < 1e-5))
+ours = one_layer(stream[0], first_layer)
+same = torch.allclose(ours, stream[2], atol=1e-4)
+print("our dozen lines give what the second layer reads:", same)
 
 # %% [markdown]
 # So the last vector is a sum with one term for each writer. Who writes how much? The *length* of a vector (the root of
-# the sum of its squares) tells. The picture shows one word in the middle; then move the slider, and stop at the first
-# token.
+# the sum of its squares) tells. On the left is the first token, on the right one in the middle of the sentence.
 
 # %%
-def at_token(position):
-    """Lengths of the stream and of all writes at one token."""
-    lengths = writes[:, position].norm(dim=-1)
-    attention, feed_forward = lengths[0::2].tolist(), lengths[1::2].tolist()
-    row = stream[0::2, position].norm(dim=-1).tolist()
-    return plots.stream_writes(attention, feed_forward, row, tokenizer.tokens(ids)[position])
+def lengths_at(position):
+    """Lengths at one token: what attention and feed-forward write, and the stream itself."""
+    written, row = writes[:, position].norm(dim=-1), stream[0::2, position].norm(dim=-1)
+    return written[0::2].tolist(), written[1::2].tolist(), row.tolist()
 
 
-explore(at_token, position=(0, len(ids) - 1, 5))
+names = tokenizer.tokens(ids)
+plots.stream_writes({names[position]: lengths_at(position) for position in (0, 5)})
 
 # %% [markdown]
-# Two things to see. At most tokens both halves of a layer write, and the later layers write more. And at the **first
-# token** something violent happens: one feed-forward network writes a vector that dwarfs all else.
+# Two things to see. At an ordinary token both halves of a layer write, and the later layers write more. And at the
+# **first token** something violent happens: one feed-forward network writes a vector that dwarfs all else.
 
 # %%
 # NBVAL_CHECK_OUTPUT
 first = writes[1::2, 0].norm(dim=-1)
 layer = first.argmax().item()
 share = writes[2 * layer + 1, 0].square().sort(descending=True).values
-print(f"layer {layer} writes a vector {first[layer] / stream[2 * layer + 1, 0].norm():.0f} times as long as what was there")
-print(f"its two largest numbers of {config.width} make {100 * share[:2].sum() / share.sum():.0f} % of its squared length")
+times = first[layer] / stream[2 * layer + 1, 0].norm()
+print(f"layer {layer} writes a vector {times:.0f} times as long as what was there")
+print(f"its two largest numbers of {d} make {100 * share[:2].sum() / share.sum():.0f} % "
+      "of its squared length")
 length = stream[0::2, 0].norm(dim=-1)
-print(f"the first token's row is {length.max():,.0f} long at most, and {length[-1]:,.0f} in the end")
+print(f"the first token's row is {length.max():,.0f} long at most, {length[-1]:,.0f} last")
 
 # %% [markdown]
 # Such *massive activations* are no accident of this model; they were found in many, at the first token and in a few
@@ -153,12 +204,13 @@ before = stream[2 * layer + 3]
 after = CPU.rms_norm(before, torch.ones(config.width), config.rms_eps)
 for position in (0, 1, len(ids) - 1):
     sizes = [rows[position].square().mean().sqrt().item() for rows in (before, after)]
-    print(f"{tokenizer.tokens(ids)[position]:8} size {sizes[0]:7.1f} before the norm, {sizes[1]:.3f} after it")
+    print(f"{names[position]:8} size {sizes[0]:7.1f} before the norm, {sizes[1]:.3f} after it")
 
 # %% [markdown]
 # ## The feed-forward network
 # Attention moves information between tokens. Then each token is worked on alone, by the *feed-forward network*. The
-# article describes it as two layers: widen, apply a curve, narrow again. Today's models do a little more:
+# [article that this course tests](../docs/claims.md) describes it as two layers: widen, apply a curve, narrow again
+# ([C08](../docs/claims.md#c08)). Today's models do a little more:
 #
 # $$\text{down}\big(\,\text{silu}(\text{gate}(x)) \cdot \text{up}(x)\,\big)$$
 #
@@ -170,7 +222,8 @@ for position in (0, 1, len(ids) - 1):
 
 # %%
 a = torch.linspace(-5, 5, 101)
-plots.activations(a.tolist(), {"silu (here)": silu(a).tolist(), "ReLU": a.relu().tolist(), "GELU": gelu(a).tolist()})
+plots.activations(a.tolist(), {"silu (here)": silu(a).tolist(), "ReLU": a.relu().tolist(),
+                               "GELU": gelu(a).tolist()})
 
 # %%
 # NBVAL_CHECK_OUTPUT
@@ -188,67 +241,64 @@ closed = []
 for number, each in enumerate(weights.layers):
     h = CPU.rms_norm(stream[2 * number + 1], each.mlp_norm, config.rms_eps)
     closed.append((silu(h @ each.gate.T).abs() < 0.1).float().mean().item())
-print(f"nearly closed: {100 * sum(closed) / len(closed):.0f} % of all gates; from {100 * min(closed):.0f} % in layer "
-      f"{closed.index(min(closed))} to {100 * max(closed):.0f} % in layer {closed.index(max(closed))}")
+low, high = min(closed), max(closed)
+print(f"nearly closed: {100 * sum(closed) / len(closed):.0f} % of all gates; "
+      f"from {100 * low:.0f} % in layer {closed.index(low)} "
+      f"to {100 * high:.0f} % in layer {closed.index(high)}")
 
 # %% [markdown]
-# ### Two layers, or three matrices?
-# The statement of the article (C08) is older than the models that it speaks of. A network of two layers, four times as
-# wide as the model, was the standard until about 2020. Count what the third matrix costs, and see what happens to
-# *this* model if it is taken away.
+# Two layers, then, or three matrices? A network of two, four times as wide as the model, was the standard until about
+# 2022. Count what the third one costs.
 
 # %%
 # NBVAL_CHECK_OUTPUT
-d, f = config.width, config.ffn_width
-print(f"two layers, 4d wide: {2 * d * 4 * d:,} parameters")
-print(f"SwiGLU, f = {f}:    {3 * d * f:,} parameters; f is {f / d:.3f} · d")
+print(f"two matrices, 4d wide: {2 * d * 4 * d:,} parameters")
+print(f"SwiGLU, f = {f}:      {3 * d * f:,} parameters; f is {f / d:.3f} · d")
+matrices = [name for name in ("gate", "up", "down") if hasattr(first_layer, name)]
+verdict = ("holds" if len(matrices) == 2
+           else f"holds with a correction: {len(matrices)} matrices")
+print(f"C08, the feed-forward network is two layers: {verdict}")
+
+# %% [markdown]
+# Nothing: f was chosen so that both networks have the same number of parameters. That the gate is somewhat better at an
+# equal number was found by trying (Shazeer 2020), and by many since.
+
+# %% [markdown]
+# ## Leave one out
+# If layers only add, the stream survives the loss of one. Take out each layer in turn, and let the model read a page.
 
 # %%
 page = tokenizer.encode(speeches()["2026-Trump-1"])[:128]
 
 
-def loss(one=model, parts=CPU):
-    """How surprised the model is by a page of English: the mean of −log p(next token), in nats."""
-    return cross_entropy(one(page, parts=parts)[:-1], torch.tensor(page[1:])).item()
+def loss(one=model):
+    """The model's surprise at a page of English: mean of −log p(next token), in nats."""
+    return cross_entropy(one(page)[:-1], torch.tensor(page[1:])).item()
 
 
-two_layers = replace(CPU, swiglu=lambda x, gate, up, down, linear: linear(silu(linear(x, gate)), down))
-whole, without_up = loss(), loss(parts=two_layers)
-print(f"the model as it is: {whole:.2f} nats per token; without up: {without_up:.2f}; guessing blindly: "
-      f"{torch.tensor(config.vocab_size).log():.2f}")
-verdict = "holds with a correction: three matrices" if without_up > 2 * whole else "holds"
-print(f"C08, the feed-forward network is two layers: {verdict}")
-
-# %% [markdown]
-# The third matrix costs nothing: f was chosen so that both networks have the same number of parameters. And without it
-# this model is worse than one that guesses blindly: it is sure of the wrong things.
-#
-# A fair word: this does not say that two layers are worse. This model was trained with a gate, so it needs it. Trained
-# from the start with two layers it would do nearly as well; that SwiGLU is somewhat better at an equal number of
-# parameters was found by trying (Shazeer 2020), and by many since.
-
-# %% [markdown]
-# ## Leave one out
-# If layers only add, the stream survives the loss of one. Take out each layer in turn, and read the page again.
-
-# %%
 def left_out(number):
     """The model without one of its layers."""
     rest = [each for i, each in enumerate(weights.layers) if i != number]
     return Llama(config, replace(weights, layers=rest))
 
 
+whole = loss()
 losses = [loss(left_out(number)) for number in range(config.n_layers)]
 plots.without_a_layer(losses, whole)
 
 # %%
 worse = [one - whole for one in losses]
 needed = [i for i, one in enumerate(worse) if one > 1]
-print(f"the median layer: {sorted(worse)[len(worse) // 2]:+.2f} nats; more than one nat: layers {needed}")
+few = sorted(worse)
+for name, more in [("the least missed", few[0]), ("the median layer", few[len(few) // 2])]:
+    print(f"{name}: {more:+.2f} nats, a perplexity {2.718 ** more:.2f} times as large")
+print(f"more than one nat: layers {needed}")
 
 # %% [markdown]
-# Most layers are missed only a little: each contributes a bit, and the others read on. A few are not optional: the
-# first two, the one that writes the massive activation, and the last two.
+# (*Perplexity* is e to the power of the loss: between how many tokens the model hesitates.) The model survives the loss of
+# most layers, and pays for each: such a factor is what separates a model from a clearly worse one. The rest read on, since
+# they add to a sum and do not need a certain term in it. A few are not optional. Compare them with the first picture: among
+# them are the layers at both ends, and the one that writes the massive activation.
 
 # %% [markdown]
 # ## The whole model, against an outside oracle
@@ -265,7 +315,8 @@ with torch.inference_mode():
     want = theirs(torch.tensor([page])).logits[0]
 ours = model(page)
 print(f"{ours.numel():,} logits from {want.min():.1f} to {want.max():.1f}")
-print(f"largest difference {(ours - want).abs().max():.1e}, mean {(ours - want).abs().mean():.1e}")
+apart = (ours - want).abs()
+print(f"largest difference {apart.max():.1e}, mean {apart.mean():.1e}")
 print("the same best token at every position:", torch.equal(ours.argmax(-1), want.argmax(-1)))
 del theirs
 
@@ -284,8 +335,10 @@ def with_positions(shift):
     return model(page, parts=replace(CPU, rope_angles=angles))
 
 
-for name, shift in {"from 1": lambda p: p + 1, "half of them again from 0": lambda p: p % 64}.items():
-    print(f"positions {name}: largest difference {(with_positions(shift) - ours).abs().max():.1e}")
+shifts = {"from 1": lambda p: p + 1, "half of them again from 0": lambda p: p % 64}
+for name, shift in shifts.items():
+    apart = (with_positions(shift) - ours).abs().max()
+    print(f"positions {name}: largest difference {apart:.1e}")
 
 # %% [markdown]
 # The first is no mistake at all: only the *distance* between two tokens survives in q·k (lesson 02), and all distances
@@ -295,7 +348,7 @@ for name, shift in {"from 1": lambda p: p + 1, "half of them again from 0": lamb
 # %% [markdown]
 # ## The last row speaks
 # The model gives logits after *every* token. The article says that the last position's logits give the next token
-# (C09). What do the other rows give? Compare the best token of row i with the tokens around it.
+# ([C09](../docs/claims.md#c09)). What do the other rows give? Compare the best token of row i with the tokens around it.
 
 # %%
 best = ours.argmax(-1)
@@ -308,7 +361,8 @@ for ahead in (-1, 0, 1, 2):
 shorter = (model(page[:50]) - ours[:50]).abs().max()
 print(f"a text cut after 50 tokens has the same 50 rows, up to {shorter:.0e}")
 holds = max(hits, key=hits.get) == 1 and shorter < 1e-3
-print("C09, the last position's logits give the next token:", "holds" if holds else "does not hold here")
+print("C09, the last position's logits give the next token:",
+      "holds" if holds else "does not hold here")
 
 # %% [markdown]
 # Every row is the forecast for the token right behind it. While a text is being *written* only the last row has
@@ -324,7 +378,8 @@ print("C09, the last position's logits give the next token:", "holds" if holds e
 @torch.inference_mode()
 def lens(ids):
     """Probabilities [L + 1, n, V] of the next token after 0, 1, … L layers."""
-    return (CPU.rms_norm(listen(ids)[0::2], weights.norm, config.rms_eps) @ weights.head.T).softmax(-1)
+    normed = CPU.rms_norm(listen(ids)[0::2], weights.norm, config.rms_eps)
+    return (normed @ weights.head.T).softmax(-1)
 
 
 def read_early(prompt, every=3):
@@ -345,16 +400,19 @@ explore(read_early, prompt="The sun rises in the east and sets in the", every=(1
 # `every` to 1 to watch the last layers one by one.
 
 # %%
-questions = ["The sun rises in the east and sets in the", "The opposite of hot is", "The capital of France is"]
+questions = ["The sun rises in the east and sets in the", "The opposite of hot is",
+             "The capital of France is"]
 forming = {}
 for question in questions:
     p = lens(tokenizer.encode(question))[:, -1]
     answer = p[-1].argmax().item()
-    forming[f"{question} … {tokenizer.tokens([answer])[0]}"] = p[:, answer].tolist()
-plots.answer_forming(forming)
+    ranks = 1 + (p > p[:, answer, None]).sum(-1)
+    forming[f"{question} … {tokenizer.tokens([answer])[0]}"] = ranks.tolist()
+plots.answer_forming(forming, config.vocab_size)
 
 # %% [markdown]
-# In this small model the answer comes late. That does not mean that the layers before did nothing: they prepare it in
+# Rank 1 is what the model would say; the picture shows how many tokens stood before the later answer. It comes late, from
+# far behind, and then overtakes thousands within a few layers. That does not mean that the layers before did nothing: they prepare it in
 # directions that the head cannot read yet. The lens shows what could be *said*, not all that is *known*.
 
 # %% [markdown]
@@ -366,9 +424,11 @@ plots.answer_forming(forming)
 # NBVAL_CHECK_OUTPUT
 print("the head is the table itself:", weights.head is weights.embed)
 spared = config.vocab_size * config.width
-print(f"a head of its own would add {spared:,} parameters, {100 * spared / config.n_params:.0f} % more")
+print(f"a head of its own would add {spared:,} parameters, "
+      f"{100 * spared / config.n_params:.0f} % more")
 big = MODELS["Llama-3-8B"].config
-print(f"{big.name} has one, for {100 * big.vocab_size * big.width / big.n_params:.0f} % of its parameters")
+share = big.vocab_size * big.width / big.n_params
+print(f"{big.name} has one, for {100 * share:.0f} % of its parameters")
 
 # %% [markdown]
 # The larger the model, the less the vocabulary weighs, and the more it pays to let reading and writing have tables of
@@ -376,15 +436,16 @@ print(f"{big.name} has one, for {100 * big.vocab_size * big.width / big.n_params
 
 # %% [markdown]
 # ## Where everything is
-# **Predict.** Of all parameters of this model, how many percent are in the feed-forward networks? You know d, f, L, V
-# and the shapes of all matrices.
+# **Predict.** Of all parameters of this model, how many percent are in the feed-forward networks? All that you need
+# stands above: d, f, L, V, and the table of shapes. (The norms are too small to matter.)
 
 # %%
-predict("share of the feed-forward networks", 40, "%")
+predict("share of the feed-forward networks", ..., "%")
 
 # %%
 parameters = parameters_by_part(config)
-measured("share of the feed-forward networks", 100 * parameters["feed-forward"] / config.n_params)
+measured("share of the feed-forward networks",
+         100 * parameters["feed-forward"] / config.n_params)
 for part, number in parameters.items():
     print(f"{part:22} {number:12,}   {100 * number / config.n_params:5.1f} %")
 
@@ -397,8 +458,8 @@ for part, number in parameters.items():
 def anatomy(model, tokens_before=1024):
     """The map of a model, from its config."""
     chosen = config if model == config.name else MODELS[model].config
-    parameters, flops = parameters_by_part(chosen), token_flops_by_part(chosen, tokens_before)
-    return plots.model_map(chosen.name, parameters, flops, tokens_before)
+    flops = token_flops_by_part(chosen, tokens_before)
+    return plots.model_map(chosen.name, parameters_by_part(chosen), flops, tokens_before)
 
 
 others = ["Llama-2-7B", "Llama-2-13B", "Llama-3-8B", "Llama-3-70B", "Qwen3-8B"]
@@ -412,11 +473,20 @@ explore(anatomy, model=[config.name, *others], tokens_before=(1, 131_072, 1_024)
 # NBVAL_CHECK_OUTPUT
 for one in [config, MODELS["Llama-3-8B"].config, MODELS["Llama-3-70B"].config]:
     crossing = 3 * one.width * one.ffn_width / (2 * one.n_heads * one.head_dim)
-    print(f"{one.name:22} looking back costs more than the feed-forward networks after {crossing:,.0f} tokens")
+    print(f"{one.name:22} looking back costs more than feed-forward "
+          f"after {crossing:,.0f} tokens")
 
 # %% [markdown]
 # In a short text the feed-forward networks are the largest part of the work; in a long one looking back takes over, and
 # the small model is overtaken first. (Whether operations are what one waits for at all is the question of lesson 06.)
+#
+# ### To read on
+# - Nelson Elhage and others, [A Mathematical Framework for Transformer
+#   Circuits](https://transformer-circuits.pub/2021/framework/index.html) (2021): the residual stream as a channel.
+# - nostalgebraist, [interpreting GPT: the logit lens](https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru) (2020).
+# - Noam Shazeer, [GLU Variants Improve Transformer](https://arxiv.org/abs/2002.05202) (2020): four pages; mind the last
+#   sentence of the conclusion.
+# - Mingjie Sun and others, [Massive Activations in Large Language Models](https://arxiv.org/abs/2402.17762) (2024).
 #
 # ## What you can now do
 # - Draw the whole model on a napkin, and say who reads and who writes the stream.
@@ -442,7 +512,8 @@ for one in [config, MODELS["Llama-3-8B"].config, MODELS["Llama-3-70B"].config]:
 #    are counted differently.
 # 3. There would be no reason for it. A tied head compares with the very row that stands in the stream; another matrix
 #    was trained to name the token that *follows*.
-# 4. No. Others read what it writes, and for some texts it matters more than for this page. It says that the model
-#    spreads its work, and that a sum is robust against one missing term.
+# 4. No. First, "hardly" is not "not": look at the factors above. Others read what the layer writes, and for some texts it
+#    matters more than for this page. It says that the model spreads its work, and that a sum is robust against one
+#    missing term.
 #
 # </details>

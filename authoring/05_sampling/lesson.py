@@ -1,6 +1,6 @@
 # %% [markdown]
 # # 05 · Choosing the next token: sampling
-# *90 minutes with the lab. You need: lesson 00 (logits, greedy decoding).*
+# *About 2 hours: 50 minutes for this page, 65 for the lab. You need: lesson 00 (logits, greedy decoding).*
 #
 # **The idea.** The model does not choose a word. It gives every token of its vocabulary a probability, and then
 # somebody else throws dice. How those dice are loaded decides whether a text is dull, lively or mad.
@@ -20,14 +20,20 @@
 # | entropy | how undecided a distribution is, in bits |
 
 # %%
+import json
+from dataclasses import replace
+from functools import lru_cache
 from math import exp
 
 from llmcourse import Engine, SamplingParams
+from llmcourse.ops import default_parts
 from llmcourse.engine.sampling import uniform
 from llmcourse.ops.sampling import (
     apply_temperature, draw, min_p_filter, repetition_penalty, top_k_filter, top_p_filter,
 )
+from llmcourse.text.corpus import speeches
 from llmcourse.workbook import explore, measured, plots, predict
+from llmcourse.workbook.token_view import side_by_side
 
 import torch
 
@@ -49,26 +55,30 @@ OPEN, CLEAR = "My favourite animal is the", "The capital of France is"
 scores = {text: next_logits(text) for text in (OPEN, CLEAR)}
 for text, row in scores.items():
     probabilities = row.softmax(-1)
-    print(f"{text} …    V = {len(row):,}, all probabilities add up to {probabilities.sum():.4f}")
+    print(f"{text} …    V = {len(row):,}, probabilities add up to {probabilities.sum():.4f}")
     for token in row.topk(5).indices.tolist():
-        print(f"    {tokenizer.tokens([token])[0]:12} logit {row[token]:5.1f}   probability {probabilities[token]:6.1%}")
+        name, p = tokenizer.tokens([token])[0], probabilities[token]
+        print(f"    {name:12} logit {row[token]:5.1f}   probability {p:6.1%}")
 
 # %% [markdown]
 # A logit by itself says little. What counts is the *distance* to the others, since softmax raises e to each logit and
 # divides by the sum: two logits that are 1 apart are a factor of e apart in probability, wherever they stand.
 #
-# The article says that the logits at the last position give the next token. Is that so?
+# The [article that this course tests](../docs/claims.md) says that the logits at the last position give the next token
+# ([C09](../docs/claims.md#c09)). Is that so?
 
 # %%
 best = tokenizer.tokens([scores[OPEN].argmax().item()])[0]
 greedy = engine.generate(OPEN, temperature=0, max_tokens=1).text
-asked = [engine.generate(OPEN, temperature=1, max_tokens=1, seed=seed).text for seed in range(8)]
+asked = [engine.generate(OPEN, temperature=1, max_tokens=1, seed=seed).text
+         for seed in range(8)]
 print(f"the best of the last row: {best}   the engine's greedy token: {greedy!r}")
 print("eight draws:", asked)
 holds = greedy == best.replace("␣", " ") and len(set(asked)) > 1
 verdict = "holds for greedy decoding, as in lesson 04" if holds else "does not hold here"
 print(f"C09, the last position's logits give the next token: {verdict};")
-print(f"     in general they give a distribution: {len(set(asked))} different tokens in {len(asked)} draws")
+print(f"     in general they give a distribution: {len(set(asked))} different tokens "
+      f"in {len(asked)} draws")
 
 # %% [markdown]
 # That "in general" is worth a lesson. The model gives V probabilities; the token is chosen *outside* of it, by a few
@@ -79,14 +89,17 @@ print(f"     in general they give a distribution: {len(set(asked))} different to
 # The simplest rule: take the likeliest token, always. One would expect a good text from that, and it gives this:
 
 # %%
-PROMPTS = ["The train from the coast was late again, and", "I opened the door and", "My favourite thing about the sea is"]
+PROMPTS = ["The train from the coast was late again, and", "I opened the door and",
+           "My favourite thing about the sea is"]
 N_TOKENS = 80
+same = {"max_tokens": N_TOKENS, "ignore_eos": True}
 ways = {
-    "greedy": SamplingParams(temperature=0, max_tokens=N_TOKENS, ignore_eos=True),
-    "drawn at temperature 1": SamplingParams(temperature=1, seed=5, max_tokens=N_TOKENS, ignore_eos=True),
-    "greedy, penalty 1.2": SamplingParams(temperature=0, repetition_penalty=1.2, max_tokens=N_TOKENS, ignore_eos=True),
+    "greedy": SamplingParams(temperature=0, **same),
+    "drawn at temperature 1": SamplingParams(temperature=1, seed=5, **same),
+    "greedy, penalty 1.2": SamplingParams(temperature=0, repetition_penalty=1.2, **same),
 }
-results = engine.generate([prompt for prompt in PROMPTS for _ in ways], list(ways.values()) * len(PROMPTS))
+results = engine.generate([prompt for prompt in PROMPTS for _ in ways],
+                          list(ways.values()) * len(PROMPTS))
 texts = {way: results[i :: len(ways)] for i, way in enumerate(ways)}
 for prompt, result in zip(PROMPTS, texts["greedy"]):
     print(f"{prompt}▸{result.text}\n")
@@ -97,7 +110,7 @@ for prompt, result in zip(PROMPTS, texts["greedy"]):
 # **Predict.** What share of them, in percent, averaged over the three texts?
 
 # %%
-predict("repeated runs of four tokens, greedy", 10, "%")
+predict("repeated runs of four tokens, greedy", ..., "%")
 
 # %%
 def repeated(ids, length):
@@ -106,8 +119,8 @@ def repeated(ids, length):
     return 1 - len(set(runs)) / len(runs)
 
 
-shares = {way: [sum(repeated(one.output_ids, n) for one in some) / len(some) for n in (1, 2, 3, 4)]
-          for way, some in texts.items()}
+shares = {way: [sum(repeated(one.output_ids, n) for one in some) / len(some)
+                for n in (1, 2, 3, 4)] for way, some in texts.items()}
 measured("repeated runs of four tokens, greedy", 100 * shares["greedy"][3])
 plots.repeats(shares)
 
@@ -115,19 +128,33 @@ plots.repeats(shares)
 # Single tokens must repeat, in any text: *the* and the comma. Runs of four need not. Drawn text hardly has any, and
 # neither has greedy text under a repetition penalty, which you will build.
 #
-# Why do the circles close? Let the model read its own greedy texts, and see how sure it was of each next token: near
-# the beginning, and at the end.
+# Why do the circles close? Let the model read its own greedy text, and say of each token how likely it was. Beside it a
+# text that a person wrote, as long.
 
 # %%
-for result in texts["greedy"]:
-    logprobs = engine.model(result.prompt_ids + result.output_ids)[len(result.prompt_ids) - 1 : -1].log_softmax(-1)
-    taken = logprobs.gather(1, torch.tensor(result.output_ids)[:, None]).exp().flatten()
-    print(f"probability of the token taken: first 15 {taken[:15].mean():4.0%}, last 15 {taken[-15:].mean():4.0%}")
+def likely(prompt_ids, ids):
+    """The model's probability of each token of a text that follows a prompt."""
+    rows = engine.model([*prompt_ids, *ids])[len(prompt_ids) - 1 : -1].float().softmax(-1)
+    return rows.gather(1, torch.tensor(ids, device=rows.device)[:, None]).flatten().tolist()
+
+
+greedy = texts["greedy"][0]
+person = tokenizer.encode(speeches()["2026-Trump-1"])[: N_TOKENS + len(greedy.prompt_ids)]
+person_start, person_rest = person[: len(greedy.prompt_ids)], person[len(greedy.prompt_ids) :]
+plots.sureness({"the model's greedy text": likely(greedy.prompt_ids, greedy.output_ids),
+                "a person's text": likely(person_start, person_rest)})
 
 # %% [markdown]
-# What was said once becomes likelier to be said again, the model is ever surer of it, and greedy has no way out. (The
-# text about the sea has not closed its circle yet.) Larger models do it, too: Holtzman and others (2020, "The
-# curious case of neural text degeneration") made the filter top-p against it, which you will meet below.
+# What was said once becomes likelier to be said again, the model is ever surer of it, and greedy has no way out. (You met
+# the heads that do it in lesson 03.) A person's text looks otherwise: again and again comes a token that the model found
+# unlikely, and there the text says something. Holtzman and others (2020) measured this, and made the filter top-p against
+# it, which you will meet below.
+#
+# Would it help to look further ahead? **Beam search** keeps the b best beginnings instead of one, extends each, and keeps
+# the b best again; it ends with a text whose *total* probability is higher than greedy's. That is what one wants where
+# there is one right answer (translation was done so for years). For open texts it makes things worse: the likeliest text
+# is a dull one that repeats itself, and beam search is better at finding it. It also needs b caches. Chat engines hardly
+# use it.
 #
 # What do the drawn texts look like?
 
@@ -167,9 +194,10 @@ plots.temperatures(["logit 2", "logit 1", "logit 0", "logit −1"], table)
 for text, row in scores.items():
     print(text, "…")
     for temperature in (0.5, 1.0, 1.5):
-        falling = apply_temperature(row, temperature).softmax(-1).sort(descending=True).values
-        behind = falling[50:].sum()
-        print(f"    temperature {temperature}: the best has {falling[0]:5.1%}, all behind the first 50 {behind:5.1%}")
+        hot = apply_temperature(row, temperature).softmax(-1)
+        falling = hot.sort(descending=True).values
+        print(f"    temperature {temperature}: the best has {falling[0]:5.1%}, "
+              f"all behind the first 50 {falling[50:].sum():5.1%}")
 
 # %% [markdown]
 # This is the long tail. Each token in it is unlikely, but there are tens of thousands, and together they weigh. At
@@ -179,17 +207,25 @@ for text, row in scores.items():
 # %% [markdown]
 # ## Three filters
 # A filter sets logits to −∞, so that the probability is 0, and softmax shares out the rest anew. The three differ in
-# where they cut. **Top-k** counts: the k likeliest stay.
+# where they cut.
+#
+# - **Top-k** counts: the k likeliest stay.
+# - **Top-p** (also called nucleus sampling) adds up: from the likeliest down, until the sum has reached p. The token that
+#   crosses the line is in.
+# - **Min-p** compares: a token must be at least so many times as likely as the likeliest one. With min-p 0.2 it stays
+#   when it has a fifth of the leader's probability.
 
 # %%
 row = scores[OPEN]
-plots.kept_and_cut(tokenizer, row.softmax(-1), top_k_filter(row, 3).softmax(-1), "top-k 3", shown=12)
+plots.three_filters(tokenizer, row.softmax(-1), {
+    "top-k 3": top_k_filter(row, 3).softmax(-1),
+    "top-p 0.3": top_p_filter(row, 0.3).softmax(-1),
+    "min-p 0.2": min_p_filter(row, 0.2).softmax(-1),
+})
 
 # %% [markdown]
 # Grey is the model's own probability, green is what is left to draw from. What is kept grows, to add up to one again.
-#
-# **Top-p** (also called nucleus sampling) adds up: from the likeliest down, until the sum has reached p. The token that
-# crosses the line is in.
+# Check top-p with the sums:
 
 # %%
 p = 0.3
@@ -198,17 +234,8 @@ running = falling.values.cumsum(-1)
 n_kept = int((running - falling.values < p).sum())
 for rank in (n_kept - 2, n_kept - 1, n_kept):
     token = tokenizer.tokens([falling.indices[rank].item()])[0]
-    print(f"{rank + 1:3}. {token:10} sum so far {running[rank]:.3f}", "stays" if rank < n_kept else "is cut")
-
-# %%
-plots.kept_and_cut(tokenizer, row.softmax(-1), top_p_filter(row, p).softmax(-1), "top-p 0.3", shown=12)
-
-# %% [markdown]
-# **Min-p** compares: a token must be at least so many times as likely as the likeliest one. With min-p 0.2 a token
-# stays when it has a fifth of the leader's probability.
-
-# %%
-plots.kept_and_cut(tokenizer, row.softmax(-1), min_p_filter(row, 0.2).softmax(-1), "min-p 0.2", shown=12)
+    print(f"{rank + 1:3}. {token:10} sum so far {running[rank]:.3f}",
+          "stays" if rank < n_kept else "is cut")
 
 # %% [markdown]
 # ## Flat and sharp
@@ -218,7 +245,8 @@ plots.kept_and_cut(tokenizer, row.softmax(-1), min_p_filter(row, 0.2).softmax(-1
 # %%
 def both(temperature):
     """Where top-p 0.9 and min-p 0.1 cut the two distributions."""
-    heated = {f"{text} …": apply_temperature(row, temperature).softmax(-1) for text, row in scores.items()}
+    heated = {f"{text} …": apply_temperature(row, temperature).softmax(-1)
+              for text, row in scores.items()}
     return plots.two_bars(heated, top_p=0.9, min_p=0.1)
 
 
@@ -239,11 +267,22 @@ both(1.5)
 #
 # It has a price: on a flat distribution it is stricter, too, and text gets a little tamer. No filter knows what is
 # *true*; each is a guess at where sense ends.
+#
+# Curves are one thing, texts another. Here is the same beginning at temperature 1.5, with the same luck, under each:
+
+# %%
+hot = {"temperature": 1.5, "seed": 4, "max_tokens": 40, "ignore_eos": True}
+filters = {"no filter": {}, "top-k 40": {"top_k": 40}, "top-p 0.9": {"top_p": 0.9},
+           "min-p 0.1": {"min_p": 0.1}}
+written = engine.generate([PROMPTS[1]] * len(filters),
+                          [SamplingParams(**hot, **settings) for settings in filters.values()])
+side_by_side({name: f"{PROMPTS[1]}▸{one.text}" for name, one in zip(filters, written)})
 
 # %% [markdown]
 # ## The order matters
-# Temperature first, or top-p first? By hand: probabilities 0.6, 0.25, 0.1, 0.05, temperature 3, top-p 0.5.
-# (A logit divided by 3 is the cube root of the probability; then all are made to add up to 1 again.)
+# Temperature first, or filters first? By hand: probabilities 0.6, 0.25, 0.1, 0.05, temperature 3, top-p 0.5.
+# (A logit divided by 3 is the cube root of the probability; then all are made to add up to 1 again.) And then on our two
+# prompts, at temperature 1.5.
 
 # %%
 small = torch.tensor([0.6, 0.25, 0.1, 0.05]).log()
@@ -255,22 +294,31 @@ def shown(logits):
 
 
 heated = apply_temperature(small, 3.0)
-print("heated:                    ", shown(heated))
+print("heated:                      ", shown(heated))
 print("temperature, then top-p 0.5:", shown(top_p_filter(heated, 0.5)))
 print("top-p 0.5, then temperature:", shown(apply_temperature(top_p_filter(small, 0.5), 3.0)))
+print()
 for text, row in scores.items():
-    first = int((top_p_filter(apply_temperature(row, 1.5), 0.9) > -torch.inf).sum())
-    second = int((top_p_filter(row, 0.9) > -torch.inf).sum())
-    print(f"{text} … top-p 0.9 keeps {first:,} tokens after temperature 1.5, {second:,} before it")
+    first = top_p_filter(apply_temperature(row, 1.5), 0.9)
+    last = apply_temperature(top_p_filter(row, 0.9), 1.5)
+    for name, left in {"temperature first": first, "temperature last": last}.items():
+        n_left, best = int((left > -torch.inf).sum()), left.softmax(-1).max()
+        print(f"{text} … {name:17}: {n_left:6,} tokens left, the best has {best:.0%}")
 
 # %% [markdown]
-# Another order, another set of tokens. So an engine must fix one and say which. Ours is that of the library
-# `transformers`:
+# Another order, another set of tokens, and there is something to be said for both sides. **Temperature first**: a filter
+# should judge the distribution that is drawn from; p = 0.9 then means nine tenths of just that. Its price stands in the
+# lines above: heat lifts the tail, and top-p takes it in. **Temperature last**: the filters decide what is sensible by
+# what the model *believes*, and heat only mixes those; a high temperature stays harmless. Its price: "top-p 0.9" says no
+# longer what is drawn, and heat cannot bring in a token that the model itself found unlikely, which is perhaps what one
+# turned it up for.
+#
+# So an engine must fix an order and say which. Ours is that of the library `transformers`:
 #
 # > repetition penalty → temperature → top-k → top-p → min-p → draw
 #
-# and greedy is: penalty, then the largest. Others decide otherwise; llama.cpp, for one, puts the temperature last. When
-# two engines write different texts with the same settings, compare this line first.
+# and greedy is: penalty, then the largest. llama.cpp, for one, puts the temperature last. When two engines write
+# different texts with the same settings, compare this line first.
 #
 # ## Play
 # All knobs at once, on either prompt. Try: temperature 2 with nothing else; then top-p 0.9; then top-p back to 1 and
@@ -285,8 +333,8 @@ def knobs(prompt, temperature, top_k, top_p, min_p):
     return plots.kept_and_cut(tokenizer, row.softmax(-1), left.softmax(-1), f"{prompt} …")
 
 
-explore(knobs, prompt=[OPEN, CLEAR], temperature=(0.1, 2.1, 1.0), top_k=(0, 50), top_p=(0.0, 1.0, 0.9),
-        min_p=(0.0, 1.0, 0.05))
+explore(knobs, prompt=[OPEN, CLEAR], temperature=(0.1, 2.1, 1.0), top_k=(0, 50),
+        top_p=(0.0, 1.0, 0.9), min_p=(0.0, 1.0, 0.05))
 
 # %% [markdown]
 # ## The repetition penalty, and its trap
@@ -296,13 +344,112 @@ explore(knobs, prompt=[OPEN, CLEAR], temperature=(0.1, 2.1, 1.0), top_k=(0, 50),
 # %%
 # NBVAL_CHECK_OUTPUT
 logits = torch.tensor([2.0, 1.0, -2.0])      # the first and the last one occurred
-penalised, divided = repetition_penalty(logits, [0, 2], 2.0), logits / torch.tensor([2.0, 1.0, 2.0])
+penalised = repetition_penalty(logits, [0, 2], 2.0)
+divided = logits / torch.tensor([2.0, 1.0, 2.0])
 for name, some in {"before": logits, "penalty 2": penalised, "both divided": divided}.items():
     print(f"{name:13} logits {some.tolist()}   probabilities {shown(some)}")
 
 # %% [markdown]
 # It helps against loops, as the bars above showed, and it is a blunt tool: it punishes *the* and the comma as much as
 # the sentence that came back. Large values make a text avoid plain words.
+#
+# Two relatives *subtract* instead, and you find them in the API of many services: the **presence penalty** takes a fixed
+# amount from every token that occurred, however often, and the **frequency penalty** takes an amount for each time. They
+# look at the output only, as a rule, where the repetition penalty looks at the prompt, too. Subtracting has no trouble
+# with signs; it divides the token's odds by the same factor wherever its logit stands.
+
+# %%
+# NBVAL_CHECK_OUTPUT
+times = torch.tensor([3.0, 0.0, 1.0])   # the first token occurred three times, the last once
+presence = logits - 0.5 * (times > 0)
+frequency = logits - 0.5 * times
+for name, some in {"before": logits, "presence 0.5": presence,
+                   "frequency 0.5": frequency}.items():
+    print(f"{name:13} logits {some.tolist()}   probabilities {shown(some)}")
+
+# %% [markdown]
+# ## A mask that forces a form
+# Penalties push. A **mask** forbids: whatever gets −∞ cannot be drawn. With it a program can force its form on any model,
+# and that is how "structured output" works: before each draw, every token that would break the form is masked.
+#
+# The form here: a flat JSON object, with strings and whole numbers. It is a small machine that reads one sign after the
+# other; for each state it says which signs may come, and which state they lead to.
+
+# %%
+DIGITS, NAMES = "0123456789", "abcdefghijklmnopqrstuvwxyz_"
+PLAIN = "".join(chr(c) for c in range(32, 127) if chr(c) not in '"\\')
+NEXT = {
+    "start": {"{": "object"}, "object": {'"': "key"}, "key": {NAMES: "key", '"': "colon"},
+    "colon": {":": "value"}, "value": {" ": "value", '"': "string", DIGITS[1:]: "number"},
+    "string": {PLAIN: "string", '"': "done"},
+    "number": {DIGITS: "number", ",": "comma", "}": "end"},
+    "done": {",": "comma", "}": "end"}, "comma": {" ": "comma", '"': "key"}, "end": {},
+}
+HOME = {"start": "{", "object": '"', "key": '"', "colon": ":", "value": '"', "string": '"',
+        "number": "}", "done": "}", "comma": '"'}     # the sign that leads to the end soonest
+
+
+def walk(state, text):
+    """The state after reading a text; None where it breaks the form."""
+    for sign in text:
+        state = next((to for signs, to in NEXT[state].items() if sign in signs), None)
+        if state is None:
+            return None
+    return state
+
+
+special = set(tokenizer.special.values())         # these never stand for their letters
+pieces = ["" if token in special else tokenizer.decode([token])
+          for token in range(len(scores[OPEN]))]
+
+
+@lru_cache
+def mask(state, hurry):
+    """0 for every token that may come in a state, −∞ for all others. [V]"""
+    if state == "end":
+        allowed = sorted(tokenizer.eos_ids)
+    elif hurry:
+        allowed = [pieces.index(HOME[state])]
+    else:
+        allowed = [i for i, piece in enumerate(pieces) if piece and walk(state, piece)]
+    return torch.full((len(pieces),), -torch.inf).index_fill(0, torch.tensor(allowed), 0.0)
+
+
+for state in ("start", "key", "value", "string"):
+    n_allowed = int((mask(state, False) == 0).sum())
+    print(f"in state {state:7} {n_allowed:6,} of {len(pieces):,} tokens may come")
+
+# %% [markdown]
+# Now put it where the engine draws: the stage `sample` of its table gets the logits, and we add the mask. (Near the end
+# of the allowed length only the shortest way home is left, or an object might never be closed.)
+
+# %%
+ASK = "Paris, described as a JSON object with the keys name, country and river:\n"
+n_ask, parts, ENOUGH = len(tokenizer.encode(ASK)), default_parts(engine.model.device.type), 30
+
+
+def in_form(logits, params, u, previous_ids):
+    """The engine's own `sample`, on masked logits."""
+    said = previous_ids[n_ask:]
+    allowed = mask(walk("start", tokenizer.decode(said)), len(said) > ENOUGH)
+    return parts.sample(logits + allowed.to(logits.device), params, u, previous_ids)
+
+
+forced = Engine(engine.model, parts=replace(parts, sample=in_form))
+asked = [SamplingParams(temperature=0.9, seed=seed, max_tokens=40) for seed in (1, 2)]
+for name, one in {"free": engine, "forced": forced}.items():
+    for result in one.generate([ASK, ASK], asked):
+        try:
+            verdict = f"valid, keys {list(json.loads(result.text))}"
+        except json.JSONDecodeError as error:
+            verdict = f"not JSON: {error.msg}"
+        print(f"{name:7} {result.text!r}\n        {verdict}")
+
+# %% [markdown]
+# The form is guaranteed, for every seed and any model. The *content* is not: a small model fills the form with nonsense,
+# only now a program can read it. And a mask can hurt, where the likeliest tokens are all forbidden and the model must go
+# on along a road that it would not have taken. Real engines compile a whole grammar into such a machine, with a stack for
+# what is nested (Willard and Louf 2023).
 
 # %% [markdown]
 # ## Luck, and how to have the same again
@@ -319,36 +466,65 @@ plots.stripe(tokenizer.tokens(ids.tolist()), likely[ids].tolist(), u_values)
 
 # %%
 for u in u_values:
-    print(f"u = {u}: {tokenizer.tokens([draw(likely, u)])[0]}, again {tokenizer.tokens([draw(likely, u)])[0]}")
+    once, again = tokenizer.tokens([draw(likely, u), draw(likely, u)])
+    print(f"u = {u}: {once}, again {again}")
 
 # %% [markdown]
-# The same logits and the same u give the same token, always. All randomness is in u. And where does u come from? Our
+# The same logits and the same u give the same token, always. All randomness is in u.
+#
+# There is another way to draw, without a stripe: add to every logit its own noise, −log(−log u), and take the largest sum.
+# This is the **Gumbel-max trick**, and what it draws has exactly softmax's distribution. It needs no sum over the
+# vocabulary, so every GPU can draw from its own slice of the logits, and only the winners are compared. Count:
+
+# %%
+uniform_numbers = torch.rand(50_000, len(ids), generator=torch.Generator().manual_seed(0))
+winners = (six[ids].cpu() - (-uniform_numbers.log()).log()).argmax(-1)
+counted = torch.bincount(winners, minlength=len(ids)) / len(winners)
+for token, p, share in zip(tokenizer.tokens(ids.tolist()), six.softmax(-1)[ids], counted):
+    print(f"{token:10} softmax {p:6.1%}   drawn by Gumbel-max {share:6.1%}")
+
+# %% [markdown]
+# Back to the one u of a draw. Where does it come from? Our
 # engine computes it from three numbers: the seed, the number of the request, and the token's position in its text. They
 # go through a hash, which mixes them until nothing of them can be seen.
 
 # %%
 # NBVAL_CHECK_OUTPUT
 for seed in (1, 2):
-    print(f"seed {seed}, positions 5 to 9:", "  ".join(f"{uniform(seed, 0, position):.4f}" for position in range(5, 10)))
-luck = torch.tensor([uniform(1, 0, position) for position in range(10_001)], dtype=torch.float64)
+    numbers = "  ".join(f"{uniform(seed, 0, position):.4f}" for position in range(5, 10))
+    print(f"seed {seed}, positions 5 to 9:", numbers)
+luck = torch.tensor([uniform(1, 0, position) for position in range(10_001)],
+                    dtype=torch.float64)
 correlation = torch.corrcoef(torch.stack([luck[:-1], luck[1:]]))[0, 1].item()
 print(f"10,000 numbers: mean {luck.mean():.3f} (fair: 0.5)")
 print(f"correlation of neighbours {correlation:+.3f} (fair: within ±0.02, 95 of 100 times)")
 
 # %% [markdown]
 # Neighbours look independent, as they should. Nothing is remembered from draw to draw, and so nothing can get out of
-# step: a request draws the same tokens alone or in any company.
+# step: a request with settings of its own draws the same luck alone or in any company.
+#
+# But mind "the number of the request". Where several prompts *share* one `SamplingParams`, they must not share their luck
+# (the same prompt twice would give the same text twice), so prompt number i of the list draws from stream i. Its luck then
+# depends on its place in the list.
 
 # %%
 params = SamplingParams(temperature=0.9, top_p=0.9, seed=2, max_tokens=12)
+company = [SamplingParams(seed=n, max_tokens=12) for n in (3, 4, 5)]
 alone = engine.generate(OPEN, params)
-company = engine.generate([OPEN, *PROMPTS], [params, *[SamplingParams(seed=n, max_tokens=12) for n in (3, 4, 5)]])[0]
-other = engine.generate(OPEN, temperature=0.9, top_p=0.9, seed=5, max_tokens=12)
-print(f"seed 2:              {alone.text!r}")
-print(f"again, with company: the same {alone.output_ids == company.output_ids}")
-print(f"seed 5:              {other.text!r}")
+own = engine.generate([PROMPTS[0], OPEN, *PROMPTS[1:]], [company[0], params, *company[1:]])[1]
+first, second = engine.generate([OPEN, OPEN], params)
+other = engine.generate(OPEN, replace(params, seed=5))
+print(f"alone:                              {alone.text!r}")
+print(f"in company, with its own settings:  the same {own.output_ids == alone.output_ids}")
+print(f"first of two with shared settings:  the same {first.output_ids == alone.output_ids}")
+print(f"second of two with shared settings: {second.text!r}")
+print(f"alone, with another seed:           {other.text!r}")
 
 # %% [markdown]
+# "The same" is a promise about the luck. The logits come from sums, and a larger batch may add in another order, so they
+# agree up to rounding: the tokens are the same until some u falls within that hair's breadth of a boundary (question 3
+# below).
+#
 # ## How sure is it, along a text?
 # Entropy puts one number on a distribution: how many yes-or-no questions, on average, to find out which token it will
 # be. 0 bits: certain. 3 bits: as open as eight equally likely tokens.
@@ -370,8 +546,9 @@ for text, row in scores.items():
 # Now let the model read a short text, and before each token ask how undecided it is.
 
 # %%
-text = ("Once upon a time there was a little girl who lived in the United States of America. Her grandmother, who lived in "
-        "Paris, the capital of France, sent her a box. In the box there was a parrot.")
+text = ("Once upon a time there was a little girl who lived in the United States of America. "
+        "Her grandmother, who lived in Paris, the capital of France, sent her a box. "
+        "In the box there was a parrot.")
 ids = tokenizer.encode(text)
 undecided = bits(engine.model(ids)[:-1]).tolist()
 plots.entropy(tokenizer.tokens(ids[1:]), undecided)
@@ -382,25 +559,33 @@ plots.entropy(tokenizer.tokens(ids[1:]), undecided)
 # are for. (A surprise: *Once upon a time* is no sure thing for this model. With so little text before it, anything may
 # follow.)
 #
+# ### To read on
+# - Ari Holtzman and others, [The Curious Case of Neural Text Degeneration](https://arxiv.org/abs/1904.09751) (2020): why
+#   the likeliest text is a bad one, and top-p.
+# - Minh Nhat Nguyen and others, [Turning Up the Heat](https://arxiv.org/abs/2407.01082) (2024): min-p.
+# - Brandon Willard and Rémi Louf, [Efficient Guided Generation for Large Language
+#   Models](https://arxiv.org/abs/2307.09702) (2023): masks from a whole grammar, for nothing per token.
+#
 # ## What you can now do
 # - Turn four logits into probabilities at any temperature, on paper.
 # - Say which tokens a filter keeps, and which one crosses p.
-# - Explain why the order of the knobs is part of an engine's contract.
+# - Explain why the order of the knobs is part of an engine's contract, and what speaks for either order.
+# - Force a form on a model with a mask, and say what that does not guarantee.
 # - Draw a token from a stripe, and say what a seed does and does not promise.
 #
 # In the lab you write all of it, and at the end your sampler chooses every token of the real model.
 #
 # **Out loud**
 # 1. A colleague sets `top_p=0` to be greedy, and gets the wildest text ever. Which line would you look for in their code?
-# 2. Why does the temperature come before top-p, and not after it? What would top-p otherwise be counting?
+# 2. What speaks for the temperature before top-p, and what for the temperature after it?
 # 3. Same model, same seed, another machine: the first twenty tokens agree, then the texts part for good. Is the seed
 #    broken?
 #
 # <details><summary>Answers</summary>
 #
 # 1. Something like `top_p = top_p or 1.0`. Python takes 0 for false, so 0 became "no filter".
-# 2. A filter should judge the distribution that is drawn from. Before the temperature, top-p adds up probabilities that
-#    nobody will use.
+# 2. Before: the filter then judges the distribution that is drawn from. After: heat cannot lift the tail into what top-p
+#    keeps. Neither is wrong; an engine must say which it does.
 # 3. No. Another machine adds in another order, so its logits differ in the last bits. Sooner or later some u lies within
 #    that difference of a boundary of the stripe (or, greedy, two logits do), a neighbour is drawn, and from there on the
 #    model reads another text. A seed fixes u, not the logits.

@@ -6,11 +6,13 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import EllipsisType
 
 from .course import work_folder
 from .report import Report, show
 
 FILE = "predictions.json"
+UNWRITTEN = "You wrote none. A guess costs a minute, and what surprises you is what you will remember."
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,21 @@ class Prediction:
         return f": {factor:.2f} times too {'high' if abs(self.predicted) > abs(self.measured) else 'low'}"
 
 
-def predict(name: str, value: float | None = None, unit: str = "") -> None:
-    """Write down what you expect before you measure it: `predict("speed-up of token 512", 20, "×")`."""
+def predict(name: str, value: float | EllipsisType | None = ..., unit: str = "") -> None:
+    """Write down what you expect before you measure it: `predict("speed-up of token 512", 20, "×")`.
+
+    value: your number. The three dots that a lesson ships (or None) are no number: the page says so, and one that was
+    written down earlier stays.
+    """
     before = predictions().get(name, Prediction(name))
-    mine = Prediction(name, unit, None if value is None else float(value), before.measured)
+    number = before.predicted if value is None or value is ... else float(value)
+    mine = Prediction(name, unit or before.unit, number, before.measured)
     lost = _keep(mine)
-    said = "write your number as the second argument" if value is None else f"you say {mine._number(mine.predicted)}"
-    show(Report(f"Prediction, {name}: {said}", (), lost))
+    if number is None:
+        asked = f"write your number{f' (in {unit})' if unit else ''} in place of the three dots, and run the cell again"
+        show(Report(f"Prediction, {name}: none yet; {asked}", (), lost))
+    else:
+        show(Report(f"Prediction, {name}: you say {mine._number(number)}", (), lost))
 
 
 def measured(name: str, value: float) -> None:
@@ -55,7 +65,7 @@ def measured(name: str, value: float) -> None:
     before = predictions().get(name, Prediction(name))
     now = Prediction(name, before.unit, before.predicted, float(value))
     lost = _keep(now)
-    show(Report(str(now), (), lost))
+    show(Report(str(now), (), lost or ("" if before.predicted is not None else UNWRITTEN)))
 
 
 def predictions(work: Path | None = None) -> dict[str, Prediction]:

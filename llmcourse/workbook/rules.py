@@ -23,7 +23,8 @@ def problems(course: Course, name: str) -> list[str]:
     folder = course.root / "authoring" / name
     found: list[str] = []
     try:
-        found += _import_problems("lesson.py", read_source(folder / "lesson.py"))
+        lesson_cells = read_source(folder / "lesson.py")
+        found += _import_problems("lesson.py", lesson_cells) + _prediction_problems(lesson_cells)
     except AuthoringError as error:
         found.append(str(error))
     try:
@@ -49,6 +50,13 @@ def _import_problems(file: str, cells: list[SourceCell]) -> list[str]:
             if re.match(r"(from|import) (torch|transformers)\b", line):
                 return [f"{file} imports torch before llmcourse, which sets how torch's threads wait: turn the two around"]
     return []
+
+
+def _prediction_problems(cells: list[SourceCell]) -> list[str]:
+    """Predictions that arrive with a number: it would be the author's, and the reader's own is the point."""
+    filled = re.compile(r"""^predict\(\s*(["']).*?\1\s*,\s*(value\s*=\s*)?[-+.]?\d""", re.MULTILINE)
+    return [f"lesson.py writes the reader's prediction in cell {cell.position}: ship predict(\"name\", ..., \"unit\")"
+            for cell in cells if cell.role != "text" and filled.search(cell.source)]
 
 
 def _lab_problems(lab: list[SourceCell]) -> list[str]:

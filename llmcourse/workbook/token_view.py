@@ -48,6 +48,31 @@ class TokenView:
         return {"text/plain": str(self), "text/html": self.html()}
 
 
+@dataclass(frozen=True)
+class SideBySide:
+    """Texts to compare: name → text. In a notebook columns of a table, as text one below the other."""
+
+    texts: dict[str, str]
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{name}:\n{text}" for name, text in self.texts.items())
+
+    def html(self) -> str:
+        """A table with a column for each text; line breaks of the texts stay."""
+        style = "text-align:left;vertical-align:top;white-space:pre-wrap;padding:4px 10px;border:1px solid #777"
+        head, body = ("".join(f"<{tag} style='{style};width:{100 // len(self.texts)}%'>{escape(text)}</{tag}>" for text in some)
+                      for tag, some in (("th", self.texts), ("td", self.texts.values())))
+        return f"<table style='width:100%'><tr>{head}</tr><tr>{body}</tr></table>"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        return {"text/plain": str(self), "text/html": self.html()}
+
+
+def side_by_side(texts: dict[str, str]) -> SideBySide:
+    """Texts in columns, to be compared at a glance: the last line of a cell."""
+    return SideBySide(dict(texts))
+
+
 def view_tokens(tokenizer: Tokenizer, text: str, title: str = "") -> TokenView:
     """The tokens of a text with their ids; without a title, one that counts them."""
     ids = tokenizer.encode(text)

@@ -10,7 +10,7 @@ def test_a_slider_moved_shows_another_heads_map(jupyterlab, browser):
     page.run("from llmcourse.workbook.attention_maps import")
     page.run("explore(look")
     before = page.picture_of("explore(look")
-    assert "layer = 11" in page.move_slider("explore(look", "layer", 3)
+    assert "layer = 20" in page.move_slider("explore(look", "layer", 3)
     page.picture("attention-explorer")
     assert page.picture_of("explore(look") != before
     assert page.errors() == []

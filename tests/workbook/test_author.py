@@ -56,12 +56,18 @@ def test_nothing_is_built_again_when_nothing_changed(built):
     ("wrong", 'edited("twice"', 'edited("Total"', "twice: 2 named wrong answers"),
     ("lesson", "# %%\nfrom", "# %% slide=1\nfrom", "unknown cell metadata slide"),
     ("lesson", "# %%\nfrom", "# %%\nimport torch\nfrom", "lesson.py imports torch before llmcourse"),
+    ("lesson", "# %%\nfrom", '# %%\npredict("a", 12, "s")\n\n# %%\nfrom', "writes the reader's prediction in cell"),
 ])
 def test_each_malformed_source_is_named_in_one_line(own_course, part, old, new, said):
     edit(own_course, part, old, new)
     found = problems(own_course, NAME)
     assert [line for line in found if said in line], found
     assert all("\n" not in line for line in found)
+
+
+def test_an_empty_prediction_is_as_it_should_be(own_course):
+    edit(own_course, "lesson", "# %%\nfrom", '# %%\npredict("a", ..., "12 s")\npredict("b")\n\n# %%\nfrom')
+    assert problems(own_course, NAME) == []
 
 
 def test_a_malformed_source_is_not_built(own_course):

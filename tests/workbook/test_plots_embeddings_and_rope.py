@@ -10,7 +10,9 @@ from llmcourse.workbook import plots
 
 PICTURES = {
     "cosines": lambda: plots.cosines([0.25, 0.5, 0.5, 0.75], {"king, queen": 0.62, "python, snake": 0.53}),
+    "key_pairs": lambda: plots.key_pairs([1.0, 1.5, 4.0, 2.0], [0, 0, 5, 1], 700, 10_000.0),
     "layouts": lambda: plots.layouts({"interleaved": [0.0, 9.1, 34.5], "no rotation": [0.0, 1.1, 39.1]}),
+    "looked_back": lambda: plots.looked_back({"none": [0.5, 0.25, 0.0], "RoPE": [1.0, 1.0, 0.75]}, taught=5, first=3),
     "neighbours": lambda: plots.neighbours(["␣king", "␣King", "␣queen"], [1.0, 0.82, 0.62], 0.44),
     "rope_dial": lambda: plots.rope_dial(20, theta=10_000.0, pair=0, head_dim=8),
     "turned": lambda: plots.turned((1.0, 0.0), (2.0, 0.0), [(0, 0), (7, 7), (3, 1)], speed=pi / 4),
@@ -18,6 +20,8 @@ PICTURES = {
 }
 SAID = {
     "cosines": "around 0.50, and above it lines for chosen pairs: king, queen 0.62",
+    "key_pairs": "Of 6 heads all have their longest in pairs 2 to 3, 1 in one that never comes round",
+    "looked_back": "RoPE: 100% right up to position 4, 75% beyond",
     "layouts": "interleaved: 0.0000 at position 0, 9.1", "neighbours": "␣King 0.82, ␣queen 0.62. A dotted line at 0.44",
     "rope_dial": f"{cos(20):+.2f} at distance 20", "turned": "q at 7, k at 7: 2.000; q at 3, k at 1: 0.000",
     "wavelengths": "1 of 4 pairs need more than the context, 700 tokens",

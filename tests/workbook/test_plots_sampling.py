@@ -21,6 +21,8 @@ PICTURES = {
     "temperatures": lambda: plots.temperatures(["logit 1", "logit 0"], {"temperature 1": [0.75, 0.25]}),
     "kept_and_cut": lambda: plots.kept_and_cut(Spelled(), BEFORE, AFTER, "top-k 2", shown=3),
     "stripe": lambda: plots.stripe(["␣a", "␣b"], [0.25, 0.75], [0.1, 0.25]),
+    "sureness": lambda: plots.sureness({"greedy": [0.5, 0.25, 1.0], "human": [0.5, 0.0, 0.0]}, window=2),
+    "three_filters": lambda: plots.three_filters(Spelled(), BEFORE, {"top-k 2": AFTER, "none": BEFORE}, shown=3),
     "repeats": lambda: plots.repeats({"greedy": [0.5, 0.25], "drawn": [0.125, 0.0]}),
     "entropy": lambda: plots.entropy(["␣cat", "␣sat"], [6.25, 0.5], named=1),
     "two_bars": lambda: plots.two_bars({"open": BEFORE, "clear": AFTER}, top_p=0.7, min_p=0.4),
@@ -29,6 +31,8 @@ SAID = {
     "temperatures": "temperature 1: logit 1 75 %, logit 0 25 %",
     "kept_and_cut": "␣b 50.0 % → 62.5 %, ␣d 25.0 % → 37.5 %, ␣c 15.0 % → cut. In all, 2 of 4 tokens are left",
     "stripe": "u = 0.10 falls on ␣a; u = 0.25 falls on ␣b",
+    "sureness": "greedy: mean of the first 2 38 %, of the last 2 62 %",
+    "three_filters": "top-k 2 leaves 2 tokens, the best goes from 50.0 % to 62.5 %; none leaves 4 tokens",
     "repeats": "greedy: 50 % of the runs of 1, 25 % of the runs of 2; drawn: 12 % of the runs of 1",
     "entropy": "Most unsure before: ␣cat 6.2 bits. Surest before: ␣sat 0.5 bits",
     "two_bars": "open: the likeliest has 50.0%, top-p 0.7 leaves 2 tokens, min-p 0.4 leaves 2",
@@ -37,6 +41,7 @@ SAID = {
 
 @pytest.mark.parametrize("name, label", [
     ("temperatures", "probability (%)"), ("kept_and_cut", "probability (%)"), ("stripe", "u"),
+    ("sureness", "probability of the token (%)"), ("three_filters", "probability (%)"),
     ("repeats", "repeated runs (%)"), ("entropy", "entropy (bits)"), ("two_bars", "probability (logarithmic)"),
 ])  # fmt: skip
 def test_a_figures_axes_say_what_they_measure(name, label):

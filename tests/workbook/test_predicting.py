@@ -17,7 +17,6 @@ pytestmark = pytest.mark.usefixtures("course")
     (0, 3, "speed-up: predicted 0 ×, measured 3 ×: 3 × apart"),
     (-2, 3, "speed-up: predicted -2 ×, measured 3 ×: 5 × apart"),
     (-4, -2, "speed-up: predicted -4 ×, measured -2 ×: 2.00 times too high"),
-    (None, 3, "speed-up: no prediction, measured 3 ×"),
 ])
 def test_a_measured_value_is_set_beside_the_prediction(capsys, guess, value, words):
     predict("speed-up", guess, "×")
@@ -26,9 +25,23 @@ def test_a_measured_value_is_set_beside_the_prediction(capsys, guess, value, wor
     assert capsys.readouterr().out == words + "\n"
 
 
-def test_a_prediction_without_a_number_asks_for_one(capsys):
-    predict("speed-up")
-    assert "write your number" in capsys.readouterr().out
+@pytest.mark.parametrize("nothing", [(), (None,), (...,), (..., "×")])
+def test_a_page_says_so_until_the_reader_wrote_a_number(capsys, nothing):
+    predict("speed-up", *nothing)
+    assert "none yet; write your number" in capsys.readouterr().out
+    measured("speed-up", 3)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("speed-up: no prediction, measured 3") and second.startswith("You wrote none.")
+    predict("speed-up", 2, "×")
+    measured("speed-up", 3)
+    assert "none" not in capsys.readouterr().out
+
+
+def test_the_dots_of_a_fresh_page_do_not_erase_what_the_reader_wrote_before(capsys):
+    predict("speed-up", 20, "×")
+    predict("speed-up", ..., "×")
+    measured("speed-up", 10)
+    assert "predicted 20 ×, measured 10 ×: 2.00 times too high" in capsys.readouterr().out
 
 
 def test_predictions_are_kept_in_order_and_a_new_guess_keeps_the_measurement(work):

@@ -8,7 +8,7 @@ import pytest
 
 from llmcourse.workbook.languages import sentences
 from llmcourse.workbook.merging import pair_counts, replay
-from llmcourse.workbook.token_view import TokenView, token_viewer, view_tokens
+from llmcourse.workbook.token_view import TokenView, side_by_side, token_viewer, view_tokens
 
 NAMES = {  # how Unicode begins the names of a script's letters, where that is not the script's own name
     "Han": ("CJK",), "Kanji and kana": ("CJK", "HIRAGANA", "KATAKANA"),
@@ -24,6 +24,16 @@ def test_boxes_as_text_stand_between_bars_with_their_notes():
 def test_a_token_that_looks_like_html_is_shown_and_not_obeyed():
     html = TokenView(("<|im_end|>", "<script>"), ("&", "1")).html()
     assert "&lt;|im_end|&gt;" in html and "<script>" not in html and "&amp;" in html
+
+
+def test_texts_side_by_side_are_columns_whose_marks_are_shown_and_not_obeyed():
+    html = side_by_side({"top-k": "one\ntwo", "<b>": "three & <i>"}).html()
+    assert html.count("<td") == html.count("<th") == 2 and "pre-wrap" in html and "one\ntwo" in html
+    assert "&lt;b&gt;" in html and "three &amp; &lt;i&gt;" in html
+
+
+def test_texts_side_by_side_stand_one_below_the_other_as_text():
+    assert str(side_by_side({"a": "x", "b": "y"})) == "a:\nx\n\nb:\ny"
 
 
 def test_neighbours_have_different_colours():

@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 
 _FIGURES = {  # by module
-    "attention": ("all_heads", "attention_map", "entropies", "head_scores", "score_memory", "score_spread", "shared_heads"),
-    "embeddings_and_rope": ("cosines", "layouts", "neighbours", "rope_dial", "turned", "wavelengths"),
+    "attention": ("all_heads", "attention_map", "entropies", "head_scores", "repeated_loss", "score_memory",
+                  "shared_heads", "sorted_weights"),
+    "embeddings_and_rope": ("cosines", "key_pairs", "layouts", "looked_back", "neighbours", "rope_dial", "turned",
+                            "wavelengths"),
     "kv_cache": ("batch_that_fits", "computed_and_kept", "kv_memory", "time_per_token"),
     "one_prompt": ("candidates", "next_token", "vectors", "waits"),
     "prefill_and_decode": (
@@ -19,7 +21,8 @@ _FIGURES = {  # by module
     "smaller_cache": ("cache_memory", "cache_quality", "keys_and_values", "rounded", "sink_share", "surprise_by_position",
                       "window_mask"),
     "tokenizer": ("bytes_per_token", "languages", "merges", "reading_time", "token_lengths"),
-    "sampling": ("entropy", "kept_and_cut", "repeats", "stripe", "temperatures", "two_bars"),
+    "sampling": ("entropy", "kept_and_cut", "repeats", "stripe", "sureness", "temperatures", "three_filters",
+                 "two_bars"),
     "transformer": ("activations", "answer_forming", "logit_lens", "model_map", "stream_writes", "without_a_layer"),
 }
 _EXPORTS = {figure: module for module, figures in _FIGURES.items() for figure in figures}

@@ -13,7 +13,6 @@ from .tints import INK, TINTS
 SHADES = "Blues"                # white: not looked at; dark: all the weight
 WRITTEN_UP_TO = 6               # a map with at most so many tokens has its numbers in it
 LINES = (("reference", "o", ":"), ("chosen", "s", "-"), ("reference", "^", "--"))  # role, marker, line of each series
-BINS, REACH = 81, 4             # of a histogram: how many, and how many standard deviations to each side
 
 
 @styled
@@ -84,21 +83,22 @@ def head_scores(scores: Mapping[str, Tensor]) -> Picture:
 
 
 @styled
-def score_spread(scores: Mapping[str, Tensor]) -> Picture:
-    """How far scores lie apart, one histogram for each way to scale them. scores: label → numbers, any shape."""
-    title = "How far the scores of random queries and keys lie apart"
-    axes = panel(6.6, 3.3, title, x="score", y="density (per unit of score)")
-    spreads = {label: float(each.std()) for label, each in scores.items()}
-    for (label, each), (role, _, line) in zip(scores.items(), LINES):
-        reach = REACH * spreads[label]
-        width = 2 * reach / BINS
-        density = each.float().histc(BINS, -reach, reach) / (each.numel() * width)
-        axes.plot([(i + 0.5) * width - reach for i in range(BINS)], density.tolist(), color=COLOURS[role], linestyle=line,
-                  linewidth=1.6, label=f"{label}: ±{spreads[label]:.2f}")
-    axes.set_ylim(0, None)
-    axes.legend(loc="upper right", title="standard deviation")
-    words = ", ".join(f"{label} {spread:.2f}" for label, spread in spreads.items())
-    return finish(axes, f"Bells around 0, one inside the other. Standard deviations: {words}.")
+def sorted_weights(weights: Mapping[str, Sequence[float]], shown: int = 12) -> Picture:
+    """One row of attention weights, largest first, for each way to scale. weights: label → weights that add up to 1."""
+    figure = Figure(figsize=(9.0, 2.8), layout="constrained")
+    panels = figure.subplots(1, len(weights), sharey=True, squeeze=False)[0]
+    said = []
+    for axes, (label, each) in zip(panels, weights.items()):
+        percent = [100 * weight for weight in sorted(each, reverse=True)[:shown]]
+        axes.bar(range(1, len(percent) + 1), percent, color=COLOURS["chosen"])
+        axes.axhline(100 / len(each), color=COLOURS["reference"], linestyle=":", linewidth=1.2)
+        axes.set(title=label, xlabel=f"key, by rank (of {len(each)})", ylim=(0, 100))
+        axes.set_xticks(range(1, len(percent) + 1, 2))
+        axes.grid(axis="x", visible=False)
+        said.append(f"{label}: the largest {percent[0]:.0f} %, the next {percent[1]:.0f} %")
+    panels[0].set_ylabel("weight (%)")
+    return Picture(figure, f"Bars that fall from left to right, the {shown} largest of {len(each)} weights in each panel, and a "
+                           f"dotted line at {100 / len(each):.0f} %, where all are alike. {'; '.join(said)}.")
 
 
 @styled
@@ -115,6 +115,24 @@ def entropies(by_scale: Mapping[str, Sequence[float]], most: float) -> Picture:
     words = ", ".join(f"{label} {sum(each) / n_layers:.2f}" for label, each in by_scale.items())
     return finish(axes, f"Lines over {n_layers} layers, under a level of {most:.1f} bits, where all tokens get the same "
                         f"weight. Mean entropy in bits: {words}.")
+
+
+@styled
+def repeated_loss(losses: Sequence[float], half: int, blind: float) -> Picture:
+    """How surprised the model is at each token of a text that comes twice. losses: nats, of tokens 1 … 2·half − 1.
+
+    blind: the surprise of one who guesses among all tokens alike.
+    """
+    axes = panel(7.2, 3.2, "The same random tokens, twice", x="position (tokens)", y="surprise (nats)")
+    for start, stop, role, label in ((1, half + 1, "other", "first time"), (half + 1, 2 * half, "chosen", "second time")):
+        axes.bar(range(start, stop), losses[start - 1 : stop - 1], label=label, width=0.9, color=COLOURS[role])
+    axes.axhline(blind, color=COLOURS["reference"], linestyle=":", label=f"guessing blindly: {blind:.1f}")
+    axes.set_ylim(0, 1.35 * max(losses))
+    axes.grid(axis="x", visible=False)
+    axes.legend(loc="upper right", ncols=3)
+    first, second = losses[:half], losses[half:]
+    return finish(axes, f"Bars over {2 * half - 1} positions, tall in the first half and low in the second: "
+                        f"{sum(first) / len(first):.1f} nats on average, then {sum(second) / len(second):.1f}.")
 
 
 @styled

@@ -1,4 +1,4 @@
-"""Figures of lesson 02: neighbours in the table, vectors that turn, the rotation clocks, and what the other layout does."""
+"""Figures of lesson 02: neighbours in the table, vectors that turn, the rotation clocks, their rivals, the other layout."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .tints import INK
 
 CLOCK_COLUMNS = 8
 FARTHEST = 256  # distance shown by the dial, in tokens
+FIRST_POSITIONS = 11  # shown of the layouts: the jump is at the second one
 
 
 @styled
@@ -109,7 +110,7 @@ def rope_dial(position: int, theta: float = 100_000.0, pair: int | str = "all", 
     for i, speed in enumerate(speeds):
         _clock(clocks, i, position * speed, i in shown)
     rows = -(-len(speeds) // CLOCK_COLUMNS)
-    clocks.set(title=f"the hands at position {position}, θ = {theta:,.0f}", aspect="equal", xticks=[], yticks=[],
+    clocks.set(title=f"the hands at position {position}, θ = {theta:,.0f}\n(from the mark, counter-clockwise)", aspect="equal", xticks=[], yticks=[],
                xlim=(-0.6, CLOCK_COLUMNS - 0.4), ylim=(rows - 0.4, -0.6))
     clocks.grid(False)
     clocks.spines[["left", "bottom"]].set_visible(False)
@@ -123,7 +124,8 @@ def rope_dial(position: int, theta: float = 100_000.0, pair: int | str = "all", 
     curve.set(title=f"score of {whose}: {here:+.2f} at distance {position}", xlabel="distance (tokens)",
               ylabel="q·k (1 at distance 0)", ylim=(-1.1, 1.1), xlim=(-4, max(FARTHEST, position) + 4))
     turns = ", ".join(f"pair {i} {position * speeds[i] / (2 * pi):.2f}" for i in (0, len(speeds) // 2, len(speeds) - 1))
-    return Picture(figure, f"{len(speeds)} clocks, the first ones fast, the last ones nearly still. Turns made at position "
+    return Picture(figure, f"{len(speeds)} clocks, the first ones fast, the last ones nearly still; all began at the mark on "
+                           f"the right and turn counter-clockwise. Turns made at position "
                            f"{position}: {turns}. Beside them a curve: the score of {whose} is {here:+.2f} at distance "
                            f"{position}.")
 
@@ -133,20 +135,75 @@ def _clock(axes: Axes, i: int, angle: float, shown: bool) -> None:
 
     x, y = i % CLOCK_COLUMNS, i // CLOCK_COLUMNS
     axes.add_patch(Circle((x, y), 0.42, facecolor="white", edgecolor="#999999", linewidth=0.8))
+    axes.hlines(y, x + 0.34, x + 0.48, color=INK, linewidth=1.6)  # the mark: angle 0
     colour, width = (COLOURS["chosen"], 2.2) if shown else (COLOURS["other"], 1.4)
     axes.plot([x, x + 0.38 * cos(angle)], [y, y - 0.38 * sin(angle)], color=colour, linewidth=width, solid_capstyle="round")
     axes.text(x - 0.44, y - 0.33, str(i), size=6.5, color=INK, ha="center", va="center")
 
 
 @styled
+def key_pairs(lengths: Sequence[float], heads: Sequence[int], context: int, theta: float) -> Picture:
+    """Which pairs of channels the keys use. lengths: of the keys' mean, by pair; heads: in how many it is the largest.
+
+    Pairs that make a full turn within `context` tokens stand apart from those that never do.
+    """
+    n = len(lengths)
+    slow = [2 * pi * theta ** (i / n) > context for i in range(n)]
+    figure = Figure(figsize=(9.2, 3.3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for axes, values, title, label in ((left, lengths, "How long the keys' common part is", "length (mean over heads)"),
+                                       (right, heads, "Where it is longest", f"heads (of {sum(heads)})")):
+        for never, role, name in ((False, "chosen", "comes round in the context"), (True, "prefill", "never comes round")):
+            some = [i for i in range(n) if slow[i] == never]
+            axes.bar(some, [values[i] for i in some], label=name, **fill(role))
+        axes.set(title=title, xlabel="pair i (fast to slow)", ylabel=label)
+        axes.grid(axis="x", visible=False)
+    left.legend(loc="upper left")
+    used = [i for i in range(n) if heads[i]]
+    among_slow = sum(count for count, never in zip(heads, slow) if never)
+    most = max(range(n), key=lengths.__getitem__)
+    return Picture(figure, f"Bars over {n} pairs, low for the fast ones and high for some slow ones: {lengths[0]:.1f} in pair 0, "
+                           f"{lengths[most]:.1f} in pair {most}. Of {sum(heads)} heads all have their longest in pairs "
+                           f"{used[0]} to {used[-1]}, {among_slow} in one that never comes round within {context:,} tokens.")
+
+
+@styled
+def looked_back(hits: Mapping[str, Sequence[float]], taught: int, first: int) -> Picture:
+    """How often a layer names the right token, position by position. hits: way → shares from position `first` on.
+
+    taught: length of the texts that it learned from, in tokens.
+    """
+    axes = panel(7.0, 3.4, "Taught on short texts, examined on long ones", x="position (tokens)", y="right answers (%)")
+    looks = (("reference", ":"), ("decode", "--"), ("prefill", "-."), ("chosen", "-"))
+    for (way, shares), (role, line) in zip(hits.items(), looks):
+        axes.plot(range(first, first + len(shares)), [100 * share for share in shares], line, color=COLOURS[role],
+                  linewidth=2.2, label=way)
+    axes.axvline(taught, color=COLOURS["reference"], linewidth=0.8)
+    axes.text(taught + 1, 108, "never met in training →", size=9, color=INK, va="center")
+    axes.set_ylim(-3, 116)
+    axes.legend(loc="center right", frameon=True, facecolor="white", edgecolor="none", framealpha=1)
+    said = []
+    for way, shares in hits.items():
+        inside, beyond = shares[: taught - first], shares[taught - first :]
+        said.append(f"{way}: {sum(inside) / len(inside):.0%} right up to position {taught - 1}, "
+                    f"{sum(beyond) / len(beyond):.0%} beyond")
+    return finish(axes, f"Lines over positions {first} to {first + len(next(iter(hits.values()))) - 1}. {'; '.join(said)}.")
+
+
+@styled
 def layouts(differences: Mapping[str, Sequence[float]]) -> Picture:
-    """How far the logits are from the right ones at each position. differences: what was done → one number a position."""
+    """How far the logits are from the right ones at the first positions. differences: what was done → one number each."""
     axes = panel(6.6, 3.3, "The wrong rotation, position by position", x="position (tokens)",
                  y="largest difference of a logit")
-    for (name, values), role, line in zip(differences.items(), ("chosen", "reference", "prefill"), ("-", ":", "--")):
-        axes.plot(range(len(values)), values, line, color=COLOURS[role], label=name, marker="o", markevery=[0])
-    axes.set_ylim(-0.5, 1.3 * max(max(values) for values in differences.values()))
-    axes.legend(loc="upper right", ncols=len(differences))
+    first = {name: list(values[:FIRST_POSITIONS]) for name, values in differences.items()}
+    width = 0.8 / len(first)
+    for i, ((name, values), role) in enumerate(zip(first.items(), ("chosen", "prefill", "other"))):
+        places = [place + (i - (len(first) - 1) / 2) * width for place in range(len(values))]
+        axes.bar(places, values, width, label=name, **fill(role))
+    axes.set_xticks(range(max(map(len, first.values()))))
+    axes.set_ylim(0, 1.25 * max(max(values) for values in first.values()))
+    axes.grid(axis="x", visible=False)
+    axes.legend(loc="upper right", ncols=len(first))
     said = "; ".join(f"{name}: {values[0]:.4f} at position 0, {values[1]:.1f} at position 1, {max(values):.1f} at most"
-                     for name, values in differences.items())
-    return finish(axes, f"Lines that start at zero and jump up at once. {said}.")
+                     for name, values in first.items())
+    return finish(axes, f"Bars for the first positions: none at 0, tall at once. {said}.")

@@ -69,6 +69,53 @@ def kept_and_cut(
 
 
 @styled
+def three_filters(
+    tokenizer, before: Float[Tensor, "V"], filtered: Mapping[str, Float[Tensor, "V"]], shown: int = 12
+) -> Picture:
+    """What each filter leaves of one distribution, side by side: grey the model's own probability, green what is left.
+
+    before: probabilities of all V tokens; filtered: name of the filter → probabilities after it.
+    """
+    best = before.topk(shown).indices.tolist()
+    labels = [drawable(shortened(token, 12)) for token in tokenizer.tokens(best)]
+    figure = Figure(figsize=(9.4, 0.24 * shown + 1.1), layout="constrained")
+    panels, said = figure.subplots(1, len(filtered), sharey=True, sharex=True, squeeze=False)[0], []
+    for axes, (name, after) in zip(panels, filtered.items()):
+        own, left = ([100 * each[token].item() for token in best] for each in (before, after))
+        n_kept = int((after > LEFT_OUT_BELOW).sum())
+        axes.barh(range(shown), own, height=0.86, color=COLOURS["other"], label="the model's own")
+        axes.barh(range(shown), left, height=0.42, color=COLOURS["chosen"], label="left to draw from")
+        axes.set(title=f"{name}: {n_kept} left", xlabel="probability (%)")
+        axes.grid(axis="y", visible=False)
+        said.append(f"{name} leaves {n_kept} tokens, the best goes from {own[0]:.1f} % to {left[0]:.1f} %")
+    panels[0].set_yticks(range(shown), labels, family="DejaVu Sans Mono", size=9)
+    panels[0].set_ylim(shown - 0.4, -0.6)
+    panels[-1].legend(loc="lower right")
+    return Picture(figure, f"Two bars for each of the {shown} likeliest tokens, in one panel a filter. {'; '.join(said)}.")
+
+
+@styled
+def sureness(texts: Mapping[str, Sequence[float]], window: int = 10) -> Picture:
+    """How likely each token of a text was to the model, text beside text. texts: name → probabilities, 0 to 1.
+
+    A dot is a token; the line is the mean of the last `window` tokens.
+    """
+    figure = Figure(figsize=(9.2, 3.1), layout="constrained")
+    panels, said = figure.subplots(1, len(texts), sharey=True, squeeze=False)[0], []
+    for axes, (name, probabilities) in zip(panels, texts.items()):
+        percent = [100 * p for p in probabilities]
+        means = [sum(percent[max(0, i + 1 - window) : i + 1]) / min(window, i + 1) for i in range(len(percent))]
+        axes.plot(range(len(percent)), percent, "o", markersize=3, color=COLOURS["decode"], label="one token")
+        axes.plot(range(len(means)), means, color=COLOURS["reference"], linewidth=1.8, label=f"mean of {window}")
+        axes.set(title=name, xlabel="token", ylim=(-3, 103))
+        said.append(f"{name}: mean of the first {window} {means[min(window, len(means)) - 1]:.0f} %, of the last {window} "
+                    f"{means[-1]:.0f} %")
+    panels[0].set_ylabel("probability of the token (%)")
+    panels[-1].legend(loc="upper right", frameon=True, facecolor="white", edgecolor="none", framealpha=1)
+    return Picture(figure, f"Dots for the tokens and a line for their running mean, one panel a text. {'; '.join(said)}.")
+
+
+@styled
 def stripe(names: Sequence[str], probabilities: Sequence[float], points: Sequence[float]) -> Picture:
     """The unit interval, one piece for each token, in order of ids; points: the numbers u that fall on it."""
     axes = panel(7.0, 1.5, "Where u falls, there the token is", x="u")

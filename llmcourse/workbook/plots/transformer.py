@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.figure import Figure
+
 from .style import COLOURS, Picture, drawable, fill, finish, panel, shortened, styled
 from .tints import INK
 
@@ -12,23 +14,29 @@ LEAST_LABELLED = 0.055  # share of a bar that leaves room for a number
 
 
 @styled
-def stream_writes(attention: Sequence[float], feed_forward: Sequence[float], stream: Sequence[float], token: str) -> Picture:
-    """How long a token's row of the residual stream is before each layer, and what each layer adds to it.
+def stream_writes(tokens: Mapping[str, tuple[Sequence[float], Sequence[float], Sequence[float]]]) -> Picture:
+    """How long the residual stream is before each layer, and what each layer adds to it, for several tokens.
 
-    attention, feed_forward: [L], lengths of what they write; stream: [L + 1], the row's length, the last after all layers.
+    tokens: token → (lengths of what attention writes [L], of what the feed-forward networks write [L], of the token's row
+    of the stream [L + 1], the last after all layers).
     """
-    axes = panel(7.2, 3.6, f"Who writes how much, at the token {drawable(token)}", x="layer", y="length (logarithmic)")
-    layers = range(len(attention))
-    axes.semilogy(range(len(stream)), stream, color=COLOURS["reference"], linewidth=1.6, label="the stream itself")
-    axes.semilogy(layers, attention, "o", color=COLOURS["attention"], label="written by attention")
-    axes.semilogy(layers, feed_forward, "^", color=COLOURS["feed-forward"], markeredgecolor=INK, markeredgewidth=0.4,
-                  label="written by feed-forward")
-    axes.legend(loc="upper left", ncols=3, bbox_to_anchor=(0, -0.16), columnspacing=1.2)
-    loudest = max(layers, key=lambda layer: max(attention[layer], feed_forward[layer]))
-    who = "attention" if attention[loudest] > feed_forward[loudest] else "feed-forward"
-    return finish(axes, f"A line and two rows of points over {len(attention)} layers. The stream of {token} begins at "
-                        f"{stream[0]:,.1f} and ends at {stream[-1]:,.1f}; at most it is {max(stream):,.0f} long. The "
-                        f"largest write is {max(*attention, *feed_forward):,.0f}, by {who} in layer {loudest}.")
+    figure = Figure(figsize=(4.6 * len(tokens), 3.7), layout="constrained")
+    panels, said = figure.subplots(1, len(tokens), sharey=True, squeeze=False)[0], []
+    for axes, (token, (attention, feed_forward, stream)) in zip(panels, tokens.items()):
+        layers = range(len(attention))
+        axes.semilogy(range(len(stream)), stream, color=COLOURS["reference"], linewidth=1.6, label="the stream itself")
+        axes.semilogy(layers, attention, "o", markersize=5, color=COLOURS["attention"], label="written by attention")
+        axes.semilogy(layers, feed_forward, "^", color=COLOURS["feed-forward"], markeredgecolor=INK, markeredgewidth=0.4,
+                      label="written by feed-forward")
+        axes.set(title=f"at the token {drawable(token)}", xlabel="layer")
+        loudest = max(layers, key=lambda layer: max(attention[layer], feed_forward[layer]))
+        who = "attention" if attention[loudest] > feed_forward[loudest] else "feed-forward"
+        said.append(f"The stream of {token} begins at {stream[0]:,.1f} and ends at {stream[-1]:,.1f}; at most it is "
+                    f"{max(stream):,.0f} long. The largest write is {max(*attention, *feed_forward):,.0f}, by {who} in layer "
+                    f"{loudest}")
+    panels[0].set_ylabel("length (logarithmic)")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return Picture(figure, f"A line and two rows of points over {len(attention)} layers in each panel. {'. '.join(said)}.")
 
 
 @styled
@@ -74,23 +82,26 @@ def logit_lens(
 
 
 @styled
-def answer_forming(curves: Mapping[str, Sequence[float]]) -> Picture:
-    """How likely the final answer already is after each layer. curves: name → probabilities [L + 1], from 0 to 1."""
-    axes = panel(6.6, 3.2, "When does the answer stand?", x="layers passed", y="probability of the final answer (%)")
-    for (name, values), marker, dash in zip(curves.items(), MARKERS, DASHES):
-        axes.plot([100 * p for p in values], dash, marker=marker, markersize=4, markevery=2, label=drawable(name))
+def answer_forming(curves: Mapping[str, Sequence[int]], vocabulary: int) -> Picture:
+    """The rank of the final answer after each layer: 1 is the best. curves: name → ranks [L + 1]."""
+    axes = panel(7.0, 3.4, "When does the answer stand?", x="layers passed", y="rank of the final answer (logarithmic)")
+    for (name, ranks), marker, dash in zip(curves.items(), MARKERS, DASHES):
+        axes.semilogy(range(len(ranks)), ranks, dash, marker=marker, markersize=4, markevery=2, label=drawable(name))
     for line, role in zip(axes.lines, ("chosen", "prefill", "decode", "reference")):
         line.set_color(COLOURS[role])
-    axes.set_ylim(-3, 103)
+    axes.set_ylim(2 * vocabulary, 0.6)
+    ticks = [10**power for power in range(6) if 10**power < 2 * vocabulary]
+    axes.set_yticks(ticks, ["1 (first)", *(f"{tick:,}" for tick in ticks[1:])])
+    axes.minorticks_off()
     axes.legend(loc="upper left")
-    words = "; ".join(f"{name}: above 10 % from layer {_first_above(values, 0.1)} on, in the end {values[-1]:.0%}"
-                      for name, values in curves.items())
-    return finish(axes, f"Curves that stay at zero and rise late. {words}.")
+    words = "; ".join(f"{name}: rank {ranks[0]:,} at first, {ranks[len(ranks) // 2]:,} after {len(ranks) // 2} layers, first "
+                      f"from layer {_stays_first(ranks)} on" for name, ranks in curves.items())
+    return finish(axes, f"Curves that climb late, from low ranks to the first. {words}.")
 
 
-def _first_above(values: Sequence[float], bound: float) -> int:
-    """After how many layers the values stay above the bound."""
-    return max((i + 1 for i, value in enumerate(values) if value <= bound), default=0)
+def _stays_first(ranks: Sequence[int]) -> int:
+    """After how many layers the rank is 1 and stays so."""
+    return max((i + 1 for i, rank in enumerate(ranks) if rank > 1), default=0)
 
 
 @styled
