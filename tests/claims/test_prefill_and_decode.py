@@ -41,8 +41,8 @@ def test_a_bound_fails_where_the_times_or_the_counting_speak_against_it(model, s
 
 
 def test_an_engine_that_only_sleeps_is_bound_by_neither(model):
-    """Planted: a second for every step, whatever is in it, weights or none. It once passed as memory-bound."""
-    found = bound(dict.fromkeys(STEPS, 1.0), 1.0, ROOF, model)
+    """Planted: ten seconds for every step, whatever is in it, weights or none. A sleeper once passed as memory-bound."""
+    found = bound(dict.fromkeys(STEPS, 10.0), 10.0, ROOF, model)
     assert found.verdict == FAILS and "less than half of a prefill is arithmetic" in found.why and "overhead" in found.why
 
 
@@ -87,7 +87,7 @@ def test_utilization_speaks_true_where_decode_idles_and_fails_where_it_computes_
 
 
 def test_utilization_of_an_engine_that_only_sleeps_is_high_in_neither(model):
-    """Planted: a second for every step. Prefill brings 512 times the work of decode, and still hardly any."""
+    """Planted: ten seconds for every step. Prefill brings 512 times the work of decode, and still hardly any."""
     mfu = {role: Placed(step_work(model.config, [piece], 32, 32), 10.0, ROOF).mfu
            for role, piece in (("prefill", (512, 0)), ("decode", (1, 512)))}
     assert mfu["prefill"] > 2 * mfu["decode"]

@@ -17,7 +17,8 @@ _FIGURES = {  # by module
     "prefill_and_decode": (
         "counted_against_measured", "roofline", "step_bytes", "step_times", "throughput", "utilization",
     ),
-    "smaller_cache": ("cache_memory", "cache_quality", "keys_and_values", "rounded", "sink_share", "surprise_by_position",
+    "smaller_cache": ("cache_memory", "cache_quality", "kept_token", "keys_and_values",
+                      "rounded", "sink_share", "surprise_by_position",
                       "window_mask"),
     "tokenizer": ("bytes_per_token", "languages", "merges", "reading_time", "token_lengths"),
     "sampling": ("entropy", "kept_and_cut", "repeats", "stripe", "temperatures", "two_bars"),
