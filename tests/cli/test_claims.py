@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-FIELDS = ["id", "statement", "lesson", "expected", "measured", "verdict", "why", "how"]
+FIELDS = ["id", "statement", "lesson", "expected", "because", "measured", "verdict", "why", "how"]
 
 
 def test_a_statement_is_shown_with_its_verdict_its_numbers_and_its_lesson(run):
@@ -16,7 +16,7 @@ def test_a_statement_is_shown_with_its_verdict_its_numbers_and_its_lesson(run):
 
 
 def test_a_verdict_without_a_correction_stands_alone(run):
-    assert run("claims", "c01").out.splitlines()[1] == "     holds"
+    assert run("claims", "c15").out.splitlines()[1] == "     holds"
 
 
 def test_json_is_one_object_with_the_documented_fields_in_the_order_asked_for(run):

@@ -10,7 +10,7 @@ import importlib
 
 _FIGURES = {  # by module
     "attention": ("all_heads", "attention_map", "entropies", "head_scores", "score_memory", "score_spread", "shared_heads"),
-    "bound_map": ("bound_map",),
+    "bounds": ("bound_map",),
     "embeddings_and_rope": ("cosines", "layouts", "neighbours", "rope_dial", "turned", "wavelengths"),
     "kv_cache": ("batch_that_fits", "computed_and_kept", "kv_memory", "time_per_token"),
     "one_prompt": ("candidates", "next_token", "vectors", "waits"),

@@ -8,7 +8,7 @@ from llmcourse.measure.cards import CARDS
 from llmcourse.measure.known_models import MODELS
 from llmcourse.measure.roofline import Ceilings
 from llmcourse.workbook import plots
-from llmcourse.workbook.plots.bound_map import regime
+from llmcourse.workbook.plots.bounds import regime
 
 H100, LLAMA = CARDS["NVIDIA H100 SXM"], MODELS["Llama-3-8B"]
 PICTURES = {"bound_map": lambda: plots.bound_map(H100, LLAMA, 16, "NVIDIA H100 SXM")}
