@@ -203,9 +203,9 @@ for bits in (8, 4, 2):
           f"   values {off(V, bits, 1):6.2%}")
 
 # %% [markdown]
-# FP8 lies between 8 and 4 whole bits, and is harmless as a rule. With two bits a value is off by a good part of its own size.
-# KIVI (Liu et al. 2024) makes that work for large models with exactly our "int4" recipe, keys per channel and values per
-# token with the newest tokens left whole; a small model has less to spare.
+# FP8 lies between 8 and 4 whole bits. With two bits a value is off by a good part of its own size. KIVI (Liu et al. 2024)
+# reports that large models bear even that, with exactly our "int4" recipe: keys per channel, values per token, the newest
+# tokens left whole.
 
 # %% [markdown]
 # ### Is it faster, too?

@@ -14,8 +14,8 @@ APART = 1.2  # times the perplexity; see `because`
 @claim(
     "C07", "the scores of attention are divided by the square root of the hidden dimension",
     lessons=("03",), expected=f"the model's perplexity on a page is {APART} times lower with √(hidden dimension) than with √(head size)",
-    because=f"the surprise at a token spreads by about 2.5 nats, so a mean over {PAGE} of them is good to 2.5 ÷ √{PAGE} "
-            f"= 0.18, and a perplexity to e^0.18 = {APART} times; two that are nearer tell nothing",
+    because=f"the surprise at a token spreads by about 2.7 nats, so a mean over {PAGE} of them is good to 2.7 ÷ √{PAGE} "
+            f"= 0.19, and a perplexity to e^0.19 = {APART} times; two that are nearer tell nothing",
     how=f"default model, perplexity of {PAGE} tokens of English with all scores divided by either root",
 )  # fmt: skip
 def scores_are_divided_by_the_root_of_the_hidden_dimension() -> Found:

@@ -12,7 +12,7 @@ def test_a_statement_is_shown_with_its_verdict_its_numbers_and_its_lesson(run):
     assert lines[0].startswith("C03  “How does inference work?” becomes the ids [2437, 1374")
     assert lines[1] == "     does not hold here: the printed ids mean “How How inference work?”"
     assert lines[2] == "     measured: [2437, 857, 32278, 670, 30]"
-    assert [line.split(":")[0].strip() for line in lines[3:6]] == ["expected", "how", "lesson"] and lines[5].endswith("01")
+    assert [line.split(":")[0].strip() for line in lines[3:7]] == ["expected", "because", "how", "lesson"] and lines[6].endswith("01")
 
 
 def test_a_verdict_without_a_correction_stands_alone(run):
