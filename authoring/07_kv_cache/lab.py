@@ -23,8 +23,8 @@ import torch
 
 # %% [markdown]
 # ### 07.1 The first cache that everybody writes
-# Keep the keys and values that you have, and join the new ones on. It is also the cache of the article that this
-# course grew out of, and it is right: whatever you build after it can be compared with it.
+# Keep the keys and values that you have, and join the new ones on. It is also the cache of the [article that this
+# course tests](../docs/claims.md), and it is right: whatever you build after it can be compared with it.
 #
 # Every layer calls `update` once in every step, with the keys and values of its own n new tokens.
 #

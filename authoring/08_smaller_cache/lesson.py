@@ -38,7 +38,7 @@ import torch
 
 engine = Engine()
 model = engine.model
-ids = engine.tokenizer.encode(speeches()["2026-Trump-1"])   # younger than the model: it cannot know this text
+ids = engine.tokenizer.encode(speeches()["2026-Trump-1"])   # younger than the model
 
 # %% [markdown]
 # ## First way: share heads
@@ -49,32 +49,41 @@ ids = engine.tokenizer.encode(speeches()["2026-Trump-1"])   # younger than the m
 
 # %%
 # NBVAL_CHECK_OUTPUT
-print("bytes per token in FP16 (two bytes a number), and if every query head had its own keys and values")
+print("bytes per token with 16 bits a number; alone: if every query head had its own keys")
 for name in ["SmolLM2-135M", "Llama-2-7B", "Llama-2-13B", "Llama-3-8B", "Llama-3-70B"]:
     config = MODELS[name].config
-    own, shared = (kv_bytes_per_token(replace(config, n_kv_heads=heads)) for heads in (config.n_heads, config.n_kv_heads))
-    print(f"{name:13} {config.n_heads:3} query heads share {config.n_kv_heads:2}: {shared:>9,.0f}   alone: {own:>9,.0f}   "
-          f"saved: {own / shared:.0f}×")
+    shared = kv_bytes_per_token(config)
+    own = kv_bytes_per_token(replace(config, n_kv_heads=config.n_heads))
+    print(f"{name:13} {config.n_heads:3} query heads share {config.n_kv_heads:2}: "
+          f"{shared:>9,.0f}   alone: {own:>9,.0f}   saved: {own / shared:.0f}×")
 
 # %% [markdown]
 # Llama-3-8B has the width and depth of Llama-2-7B and a quarter of its cache; even the huge 70B needs less for a token than
-# the old 7B. But this is decided before the training. For a model that is there, three ways are left.
+# the old 7B. But this is decided before the training. For a model that is there, three ways are left, of which the fourth
+# repairs the third.
 
 # %% [markdown]
 # ## Second way: fewer bits
-# Four numbers, four bits. A code is a whole number from 0 to 15, so 16 evenly spaced marks must cover the group. Take
-# the marks from the smallest number to the largest. Check the third one by hand: (2 − (−1)) / (1/3) = 9.
+# Four numbers, four bits. A code is a whole number from 0 to 15, so 16 evenly spaced marks must cover the group, from the
+# smallest number to the largest, 0 among them:
+#
+# $$\text{scale} = \frac{high - low}{2^{bits} - 1} \qquad \text{zero} = \text{round}\left(\frac{-low}{scale}\right)
+# \qquad \text{code} = \text{round}\left(\frac{x}{scale}\right) + \text{zero} \qquad \text{back} = (code - zero) \cdot scale$$
+#
+# It is the lab's formula. Check the third code by hand: 2 / (1/3) + 3 = 9.
 
 # %%
 # NBVAL_CHECK_OUTPUT
 x = torch.tensor([-1.0, 0.0, 2.0, 4.0])
 scale = (x.max() - x.min()) / 15                    # the distance between two marks: 1/3
-codes = torch.round((x - x.min()) / scale)
-zero = int(codes[1])                                # the code of 0
-print("scale", round(scale.item(), 4), "  codes", codes.int().tolist(), "  zero point", zero)
-print("back: ", [round(((code - zero) * scale).item(), 4) for code in codes])
-print("0.5 becomes", round((torch.round(0.5 / scale) * scale).item(), 4), " and 0.4 becomes",
-      round((torch.round(0.4 / scale) * scale).item(), 4))
+zero = torch.round(-x.min() / scale)                # the code of 0
+codes = torch.round(x / scale) + zero
+print("scale", round(scale.item(), 4), "  zero", int(zero), "  codes", codes.int().tolist())
+print("back ", [round(value, 4) for value in ((codes - zero) * scale).tolist()])
+for number in (0.5, 0.4):
+    code = torch.round(number / scale) + zero
+    back = round(((code - zero) * scale).item(), 4)
+    print(number, "gets code", int(code), "and becomes", back)
 
 # %% [markdown]
 # A number that is not on a mark moves to the nearest one: the error is at most half a scale. So everything hangs on the
@@ -95,18 +104,21 @@ plots.keys_and_values(K, V, LAYER, HEAD)
 # - **per token**: a group is some channels of one token. Among keys the giants are in every group.
 # - **per channel**: a group is one channel over some tokens. A giant is alone with itself, and small again.
 #
-# Play: bits, group, and whose numbers. Watch the points that lie between two marks. The engine keeps each group's minimum
-# where the lab keeps a zero point: a channel that lives between 20 and 24 then spends all its marks there.
+# Play: bits, group, and whose numbers. The thin lines are the marks of each group; watch the points that lie between two of
+# them. (One difference: the engine keeps each group's minimum in place of a zero point, back = low + code · scale, and 0 need
+# not be a mark. A channel that lives between 20 and 24 then spends all its marks there.)
 
 # %%
 def packed_and_back(bits, group, what):
     """A token's keys (or a channel's, over the tokens) after their way through codes."""
     if what == "keys, per channel":
         back = dequantize(*quantize(K[None, :64], bits, group, 1), group, 1)[0]
-        return plots.rounded(K[:64, CHANNEL], back[:, CHANNEL], bits, f"Channel {CHANNEL}, {group} tokens a group,")
+        who = f"Channel {CHANNEL}, {group} tokens a group,"
+        return plots.rounded(K[:64, CHANNEL], back[:, CHANNEL], bits, who, group)
     x = K if what == "keys, per token" else V
     back = dequantize(*quantize(x[None, 100:101], bits, 1, group), 1, group)[0, 0]
-    return plots.rounded(x[100], back, bits, f"Token 100 of the {what.split(',')[0]}, groups of {group} channels,")
+    who = f"Token 100 of the {what.split(',')[0]}, groups of {group} channels,"
+    return plots.rounded(x[100], back, bits, who, group)
 
 
 CHANNEL = int(K.abs().mean(0).argmax())           # one of the stripes
@@ -129,23 +141,25 @@ print(whole)
 # Before you run on: INT4 keeps one eighth of the bits of float32.
 
 # %%
-predict("rise of perplexity with INT4 per token, group 64", 1, "%")
+predict("rise of perplexity with INT4 per token, group 64", ..., "%")
 
 # %%
-LONG = 32_768                                     # the length at which bits are counted: scales and minima included
+LONG = 32_768            # tokens at which bits are counted, scales and minima included
 
 
 def bits_of(spec):
     """Bits for each number in a long cache, all included."""
-    n_bytes, floats = (make_cache(kind, model.config, model.dtype, "cpu").bytes_for(LONG) for kind in (spec, "contiguous"))
-    return 32 * n_bytes / floats
+    packed, floats = (make_cache(one, model.config, model.dtype, "cpu").bytes_for(LONG)
+                      for one in (spec, "contiguous"))
+    return 32 * packed / floats
 
 
 quality = {}
 for spec in ["int8", "int4", "int4:token/64", "int4:token/32", "int4:token/16"]:
     value = perplexity(model, text, protocol, cache=spec).value
     quality[spec] = bits_of(spec), 100 * (value / whole.value - 1)
-    print(f"{spec:14} {quality[spec][0]:5.2f} bits a number   perplexity {value:6.2f}   {quality[spec][1]:+5.1f} %")
+    print(f"{spec:15} {quality[spec][0]:5.2f} bits a number"
+          f"   perplexity {value:6.2f}   {quality[spec][1]:+6.1f} %")
 measured("rise of perplexity with INT4 per token, group 64", quality["int4:token/64"][1])
 
 # %%
@@ -161,6 +175,39 @@ plots.cache_quality(quality)
 # two neighbouring groups is better.
 
 # %% [markdown]
+# ### Eight bits with a point, and two bits
+# **FP8** is what graphics cards and their servers often use: each number keeps a sign, 4 bits of exponent and 3 of fraction,
+# and needs no scale of a group. **Two bits** leave four marks. How far off are they, beside the whole numbers above?
+
+# %%
+def off(x, bits, dim):
+    """Error with the formula above, groups of 32 along a dimension; 1: as large as x."""
+    parts = x.split(32, dim)
+    low = [p.amin(dim, keepdim=True).clamp(max=0) for p in parts]
+    high = [p.amax(dim, keepdim=True).clamp(min=0) for p in parts]
+    scales = [(h - l).clamp(min=1e-9) / (2**bits - 1) for l, h in zip(low, high)]
+    zeros = [torch.round(-l / s) for l, s in zip(low, scales)]
+    codes = [(torch.round(p / s) + z).clamp(0, 2**bits - 1)
+             for p, s, z in zip(parts, scales, zeros)]
+    back = torch.cat([(c - z) * s for c, z, s in zip(codes, zeros, scales)], dim)
+    return ((back - x).norm() / x.norm()).item()
+
+
+def off_fp8(x):
+    return ((x.to(torch.float8_e4m3fn).float() - x).norm() / x.norm()).item()
+
+
+print(f"FP8                      keys {off_fp8(K):6.2%}   values {off_fp8(V):6.2%}")
+for bits in (8, 4, 2):
+    print(f"{bits} bits in groups of 32     keys {off(K, bits, 0):6.2%}"
+          f"   values {off(V, bits, 1):6.2%}")
+
+# %% [markdown]
+# FP8 lies between 8 and 4 whole bits. With two bits a value is off by a good part of its own size. KIVI (Liu et al. 2024)
+# reports that large models bear even that, with exactly our "int4" recipe: keys per channel, values per token, the newest
+# tokens left whole.
+
+# %% [markdown]
 # ### Is it faster, too?
 # Decode is memory-bound (lesson 06), so fewer bytes should mean less time. Measure the gap between two tokens after
 # 400 tokens, the caches taking turns:
@@ -170,14 +217,16 @@ specs = ["contiguous", "int8", "int4", "window:128+4"]
 gaps = {spec: [] for spec in specs}
 for _ in range(3):
     for spec in specs:
-        result = Engine(model, cache=spec).generate(ids[:400], temperature=0, max_tokens=7, ignore_eos=True)
-        gaps[spec] += result.itl_s
+        each = Engine(model, cache=spec)
+        run = each.generate(ids[:400], temperature=0, max_tokens=7, ignore_eos=True)
+        gaps[spec] += run.itl_s
 for spec in specs:
     kept = make_cache(spec, model.config, model.dtype, "cpu").bytes_for(400)
-    print(f"{spec:13} {kept / 1e6:6.2f} MB for 400 tokens   ITL {1000 * median(gaps[spec]):6.1f} ms   "
-          f"the fastest {1000 * min(gaps[spec]):6.1f} ms")
+    middle, fastest = 1000 * median(gaps[spec]), 1000 * min(gaps[spec])
+    print(f"{spec:13} {kept / 1e6:6.2f} MB for 400 tokens   "
+          f"ITL {middle:6.1f} ms   the fastest {fastest:6.1f} ms")
 slower = min(gaps["int4"]) / min(gaps["contiguous"])
-print(f"the fastest steps: int4 takes {slower:.1f} times as long as the cache that keeps floats")
+print(f"the fastest steps: int4 takes {slower:.1f} times as long as a cache of floats")
 
 # %% [markdown]
 # A number above 1 is worth knowing: our quantized caches **save memory, and lose time**. PyTorch has no attention that reads
@@ -199,18 +248,20 @@ explore(plots.window_mask, tokens=(8, 32, 20), window=(1, 24, 6), sinks=(0, 6, 1
 # token kept, once without it. Write down by how many percent perplexity rises **without** it.
 
 # %%
-predict("rise of perplexity, window 256 without the first token", 2, "%")
+predict("rise of perplexity, window 256 without the first token", ..., "%")
 
 # %%
 WINDOW = 256
 windows = {"window, no sink": f"window:{WINDOW}", "window and 1 sink": f"window:{WINDOW}+1",
-           "window and 4 sinks": f"window:{WINDOW}+4"}
-scores = {name: perplexity(model, text, protocol, cache=spec) for name, spec in windows.items()}
+           "window and 4 sinks": f"window:{WINDOW}+4", "forgets nearly all": claim.CONTROL}
+scores = {name: perplexity(model, text, protocol, cache=spec)
+          for name, spec in windows.items()}
 scores = {"everything kept": whole, **scores}
 rise = {name: score.value / whole.value - 1 for name, score in scores.items()}
 for name, score in scores.items():
     print(f"{name:18} perplexity {score.value:6.2f}   {100 * rise[name]:+6.1f} %")
-measured("rise of perplexity, window 256 without the first token", 100 * rise["window, no sink"])
+sinkless = 100 * rise["window, no sink"]
+measured("rise of perplexity, window 256 without the first token", sinkless)
 
 # %%
 def by_position(nll, bin=32):
@@ -218,24 +269,84 @@ def by_position(nll, bin=32):
     return [part.mean().item() for part in nll.split(bin)]
 
 
-plots.surprise_by_position({name: by_position(score.nll) for name, score in scores.items()}, bin=32, window=WINDOW)
+everything = scores["everything kept"].nll
+excess = {name: by_position(scores[name].nll - everything) for name in list(windows)[:3]}
+plots.surprise_by_position(excess, bin=32, window=WINDOW)
 
 # %% [markdown]
-# A cliff. Up to position 256 the lines are one. Then the first token drops out of the window, and from there on the model
-# is worse at nearly every place. Keep that *one* token, and the cliff is gone. What is left is the honest price of
-# forgetting: a little more surprise. (The ups and downs that all lines share are the text's own.)
+# A cliff. Up to position 256 nothing is lost: no token has left the window. Then the first one drops out, and from there on
+# the model is worse. Keep that *one* token, and the cliff is gone. What is left is the honest price of forgetting: a little
+# more surprise. (Shown is the difference to the cache that keeps everything, so the text's own ups and downs are taken out.)
 #
 # Was the first token so full of meaning?
 
 # %%
 print("the first token:", repr(engine.tokenizer.decode(ids[:1])))
-weights = seen.weights()[:, :, 32:, 0]            # of the queries from position 32 on: their weight on token 0
+weights = seen.weights()[:, :, 32:, 0]     # of queries from position 32 on: weight on token 0
 plots.sink_share(weights.mean((1, 2)).tolist())
 
 # %% [markdown]
 # It means next to nothing. But softmax weights must add up to one, so a head that finds nothing has to put its weight
 # somewhere, and training taught it where: on the token that every other one can see. Take it away, and that weight lands on
 # tokens that do mean something. (Xiao et al. 2023 named it the *attention sink*.)
+#
+# So is the first token the one worth keeping? A name is told at the beginning, a hundred tokens of a speech follow, and a
+# window of 48 has long passed when the name is asked for. Play: which *one* token is kept beside the window, with or without
+# the first? To the left, how sure the model is of the name; to the right, how surprised it is by the speech.
+
+# %%
+from llmcourse.ops import REFERENCE
+
+told = engine.tokenizer.encode("My name is Barbara.")
+story = told + ids[20:120] + engine.tokenizer.encode(" Once more, my name is")
+NAME, SPAN = told.index(engine.tokenizer.encode(" Barbara")[0]), 48
+
+
+def recall(kept):
+    """Probability of the name, and mean surprise (nats) once the window has passed."""
+    p, j = torch.arange(len(story))[:, None], torch.arange(len(story))[None]
+    sees = (j <= p) & ((j > p - SPAN) | torch.isin(j, torch.tensor(kept)))
+
+    def attend(q, kv, batch, scale):
+        return REFERENCE.attend(q, [(kv[0][0], kv[0][1], sees)], batch, scale)
+
+    logprobs = model(story, replace(REFERENCE, attend=attend)).log_softmax(-1)
+    start = SPAN + len(told)
+    spoken = logprobs[range(start, len(story) - 1), story[start + 1 :]]
+    return logprobs[-1, told[NAME]].exp().item(), -spoken.mean().item()
+
+
+words = [engine.tokenizer.decode([one]).strip() for one in told]
+one_kept = {False: [recall([i]) for i in range(len(told))],
+            True: [recall([0, i]) for i in range(len(told))]}
+
+
+def one_token(kept, and_the_first):
+    return plots.kept_token(words, kept, one_kept[and_the_first], and_the_first)
+
+
+explore(one_token, kept=(0, len(told) - 1, 0), and_the_first=False)
+
+# %% [markdown]
+# Two jobs, two tokens. The first token holds the model together and knows nothing of the name. The name's own token brings
+# the name back, and the speech stays as broken as without it. Keep both, and both are there. A sink is no memory.
+#
+# **Where does a kept key stand?** There are two ways. This engine, and the score above, leave every key at the place where it
+# was in the text: the sink stays at position 0 while the window wanders away from it. StreamingLLM, the method of Xiao et al.,
+# keeps keys *before* the rotation and turns them anew in every step, by their place *in the cache*: sink and window then
+# always lie side by side, and no position is ever larger than the cache. Within the length that a model was trained for, the
+# first is simpler and keeps all distances true. Beyond it only the second works, since the first would ask the rotation for
+# distances that the model has never seen.
+#
+# **Local and global layers.** A window need not be the same in all layers. Gemma 2 alternates a window of 4,096 with full
+# attention, Gemma 3 gives five layers of six a window of 1,024: then only the global layers' cache grows with the text.
+
+# %%
+# NBVAL_CHECK_OUTPUT
+for name, every, window in [("all layers global", 1, 0), ("one of two, window 4,096", 2, 4096),
+                            ("one of six, window 1,024", 6, 1024)]:
+    share = 1 / every + (1 - 1 / every) * window / 131_072
+    print(f"{name:25} keeps {share:4.0%} of a full cache at 131,072 tokens")
 
 # %% [markdown]
 # ## All of it at 4K, 32K and a million tokens
@@ -246,8 +357,9 @@ plots.sink_share(weights.mean((1, 2)).tolist())
 # NBVAL_CHECK_OUTPUT
 llama = MODELS["Llama-3-8B"].config
 contexts = [4_096, 32_768, 1_048_576]
-kinds = {"MHA, 32 heads": (32, "contiguous"), "GQA, 8 heads": (8, "contiguous"), "MQA, 1 head": (1, "contiguous"),
-         "GQA, int8": (8, "int8"), "GQA, int4": (8, "int4"), "GQA, window 4096 + 4": (8, "window:4096+4")}
+kinds = {"MHA, 32 heads": (32, "contiguous"), "GQA, 8 heads": (8, "contiguous"),
+         "MQA, 1 head": (1, "contiguous"), "GQA, int8": (8, "int8"), "GQA, int4": (8, "int4"),
+         "GQA, window 4096 + 4": (8, "window:4096+4")}
 ways = {}
 for name, (heads, spec) in kinds.items():
     cache = make_cache(spec, replace(llama, n_kv_heads=heads), torch.bfloat16, "cpu")
@@ -263,14 +375,18 @@ plots.cache_memory(ways, contexts, memory=80e9)
 # shared heads fits a million tokens on the card, beside the weights, for *one* reader. What a cache looks like that was
 # designed to be small, you see in lesson 15; how many requests share what there is, in lesson 11.
 #
-# The article's statement, C16: "INT8 or INT4, a sliding window, shared heads and paging shrink or tame the cache".
+# A statement of the [article that this course tests](../docs/claims.md), [C16](../docs/claims.md#c16): INT8 or INT4, a
+# sliding window, shared heads and paging shrink or tame the cache.
 
 # %%
 rises = {spec: quality[spec][1] / 100 for spec in ("int8", "int4")}
 rises |= {spec: rise[name] for name, spec in windows.items()}
-sizes = {spec: make_cache(spec, model.config, model.dtype, "cpu").bytes_for(768) for spec in ["contiguous", *rises]}
+forgetful = rises.pop(claim.CONTROL)              # must do harm, or harm cannot be seen
+sizes = {spec: make_cache(spec, model.config, model.dtype, "cpu").bytes_for(768)
+         for spec in ["contiguous", *rises]}
 shares = {spec: sizes[spec] / sizes["contiguous"] for spec in rises}
-found = claim.judge(shares, rises, kv_bytes_per_token(MODELS["Llama-3-8B"]) / kv_bytes_per_token(MODELS["Llama-2-7B"]))
+before, after = (kv_bytes_per_token(MODELS[name]) for name in claim.SHARED_HEADS)
+found = claim.judge(shares, rises, after / before, forgetful)
 print(f"C16: {found.verdict}{': ' + found.why if found.why else ''}")
 print(found.measured)
 
@@ -302,3 +418,11 @@ print(found.measured)
 #    positions.
 #
 # </details>
+
+# %% [markdown]
+# ## Further reading
+# - Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks" (arXiv 2309.17453): the cliff and its repair.
+# - Liu et al. 2024, "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (arXiv 2402.02750): keys per channel,
+#   values per token, down to two bits.
+# - Ainslie et al. 2023, "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints" (arXiv
+#   2305.13245): how a finished model gets shared heads after all.

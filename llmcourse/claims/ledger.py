@@ -38,6 +38,7 @@ class Claim:
         statement: what the article says, in our words.
         lessons: numbers of the lessons that test it, the first one to read first.
         expected: what must come out for the statement to hold.
+        because: why the bound in `expected` is where it is. It is chosen before the measurement, for this reason.
         how: what is measured, and under which conditions.
     """
 
@@ -45,6 +46,7 @@ class Claim:
     statement: str
     lessons: tuple[str, ...]
     expected: str
+    because: str
     how: str
     measure: Callable[[], Found]
 
@@ -61,11 +63,12 @@ class Finding:
     found: Found
 
     def as_json(self) -> dict[str, str]:
-        """id, statement, lesson, expected, measured, verdict, why, how; all texts."""
+        """id, statement, lesson, expected, because, measured, verdict, why, how; all texts."""
         claim, found = self.claim, self.found
         return {
             "id": claim.id, "statement": claim.statement, "lesson": ", ".join(claim.lessons), "expected": claim.expected,
-            "measured": found.measured, "verdict": found.verdict, "why": found.why, "how": claim.how,
+            "because": claim.because, "measured": found.measured, "verdict": found.verdict, "why": found.why,
+            "how": claim.how,
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -76,14 +79,14 @@ class Finding:
 _LEDGER: dict[str, Claim] = {}
 
 
-def claim(id: str, statement: str, *, expected: str, how: str, lessons: Iterable[str]) -> Callable:
+def claim(id: str, statement: str, *, expected: str, because: str, how: str, lessons: Iterable[str]) -> Callable:
     """Decorate the function that measures a statement and returns a `Found`."""
 
     def enter(measure: Callable[[], Found]) -> Callable[[], Found]:
         known = _LEDGER.get(id)
         if known and inspect.unwrap(known.measure).__module__ != measure.__module__:
             raise CourseError(f"{id} is in the ledger twice")
-        _LEDGER[id] = Claim(id, statement, tuple(lessons), expected, how, measure)
+        _LEDGER[id] = Claim(id, statement, tuple(lessons), expected, because, how, measure)
         return measure
 
     return enter

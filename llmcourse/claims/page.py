@@ -30,7 +30,7 @@ def page() -> str:
 
 
 def _section(one: Claim) -> str:
-    rows = {"expected": one.expected, "measured": one.how, "lesson": ", ".join(one.lessons)}
+    rows = {"expected": one.expected, "this bound, because": one.because, "measured": one.how, "lesson": ", ".join(one.lessons)}
     return f"\n## {one.id}\n\n**{one.statement}.**\n\n" + "\n".join(f"- {name}: {text}" for name, text in rows.items()) + "\n"
 
 

@@ -44,6 +44,7 @@ def _lines(finding: dict[str, str]) -> list[str]:
         f"     {finding['verdict']}{why}",
         f"     measured: {finding['measured']}",
         f"     expected: {finding['expected']}",
+        f"     because:  {finding['because']}",
         f"     how:      {finding['how']}",
         f"     lesson:   {finding['lesson']}",
     ]

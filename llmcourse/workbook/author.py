@@ -22,17 +22,21 @@ from .signposts import around
 from .source import SourceCell, efforts, read_source, solution_version, student_version
 
 NO_REPOSITORY = "lessons are built in a clone of the repository: there is no authoring/ folder here"
+UNCOMPARED = ("version", "machine")  # of a notebook's mark
 FOLDERS = {"lesson": "notebooks", "exercise": "exercises", "solution": "solutions"}
 
 
-def build(lessons: Iterable[str] = (), *, force: bool = False, root: Path | None = None,
+def build(lessons: Iterable[str] = (), *, force: bool = False, busy: bool = True, root: Path | None = None,
           say: Callable[[str], None] = lambda line: None) -> list[Path]:
     """Write and execute the notebooks of these lessons, or of all whose notebooks are stale; returns what was written.
 
     lessons: "01" or "01_tokenizer"; those named are built even when they are up to date.
     force: overwrite generated notebooks that a person changed.
+    busy: execute a lesson once, whatever else the machine does (its page says so when that is much). Otherwise a quiet
+        machine is waited for and asked for, and a lesson whose times move is executed again.
     say: called with a line when a lesson's turn comes, since a run takes a while.
-    Raises AuthoringError when a source is malformed, a cell raises, or a notebook was changed by a person.
+    Raises AuthoringError when a source is malformed, a cell raises, a notebook was changed by a person, or others keep the
+    machine busy.
     """
     ours = _repository(root)
     named = [_full_name(ours, number) for number in lessons]
@@ -44,7 +48,7 @@ def build(lessons: Iterable[str] = (), *, force: bool = False, root: Path | None
         if found:
             raise AuthoringError("\n".join(found))
         say(f"building {name}")
-        written += _build_one(ours, name, force)
+        written += _build_one(ours, name, force, busy)
     return written
 
 
@@ -94,6 +98,8 @@ def _run_problems(notebook: dict, kind: str) -> list[str]:
     ids = [cell.get("id") for cell in notebook["cells"]]
     if len(set(ids)) < len(ids):
         found.append("cell ids are not unique")
+    if kind == "lesson" and "machine" not in notebook["metadata"].get("llmcourse", {}):
+        found.append("it does not say on which machine its numbers were measured")
     if kind != "exercise" and any(cell["execution_count"] is None for cell in code if cell["source"]):
         found.append("not every cell was executed")
     return found
@@ -174,17 +180,18 @@ def _text(source: str | list[str]) -> str:
 
 
 def _bare(notebook: dict) -> dict:
-    """A notebook without what running it adds, and without the version that built it."""
+    """A notebook without what running it adds, the version that built it, and the facts of the machine."""
     unrun = {"outputs": [], "execution_count": None}
     cells = [{**cell, "source": _text(cell["source"]), **(unrun if cell["cell_type"] == "code" else {})}
              for cell in notebook["cells"]]
     metadata = {**notebook["metadata"], "language_info": {"name": "python"}}
-    metadata["llmcourse"] = {k: v for k, v in metadata.get("llmcourse", {}).items() if k != "version"}
+    metadata["llmcourse"] = {k: v for k, v in metadata.get("llmcourse", {}).items() if k not in UNCOMPARED}
     return {**notebook, "cells": cells, "metadata": metadata}
 
 
-def _build_one(ours: Course, name: str, force: bool) -> list[Path]:
+def _build_one(ours: Course, name: str, force: bool, busy: bool) -> list[Path]:
     """Exercise first, then the unexecuted solution (checks in the solution's run need it as their reference)."""
+    from .quiet import run_watched
     from .running import run_notebook
 
     files = {kind: ours.root / folder / f"{name}.ipynb" for kind, folder in FOLDERS.items()}
@@ -194,8 +201,13 @@ def _build_one(ours: Course, name: str, force: bool) -> list[Path]:
                                  f"authoring/{name}/, or build with --force to lose it")
     for kind in ("exercise", "solution"):
         write_notebook(files[kind], generate(ours, name, kind))
-    for kind in ("solution", "lesson"):
-        write_notebook(files[kind], run_notebook(generate(ours, name, kind), files[kind], ours.root))
+    write_notebook(files["solution"], run_notebook(generate(ours, name, "solution"), files["solution"], ours.root))
+
+    def run() -> tuple[dict, dict[str, float]]:
+        seconds: dict[str, float] = {}
+        return run_notebook(generate(ours, name, "lesson"), files["lesson"], ours.root, seconds), seconds
+
+    write_notebook(files["lesson"], run_watched(run, busy))
     return list(files.values())
 
 

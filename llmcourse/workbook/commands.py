@@ -33,6 +33,7 @@ CheckOnly = Annotated[
     bool, typer.Option("--check", help="Write nothing; exit with 1 if anything is stale or malformed.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite generated notebooks that were changed by hand.")]
+Busy = Annotated[bool, typer.Option("--busy", help="Build although other programs use the processors; the page says so.")]
 Exercise = Annotated[str, typer.Argument(metavar="NN.NAME", help="An exercise, such as 01.merge_pair.")]
 
 
@@ -125,7 +126,7 @@ def progress() -> None:
 
 
 @author_app.command()
-def build(lessons: Lessons = None, check_only: CheckOnly = False, force: Force = False) -> None:
+def build(lessons: Lessons = None, check_only: CheckOnly = False, force: Force = False, busy: Busy = False) -> None:
     """Build and execute the notebooks of these lessons, or of all that are stale."""
     from llmcourse.workbook import author
 
@@ -134,7 +135,7 @@ def build(lessons: Lessons = None, check_only: CheckOnly = False, force: Force =
         for line in found:
             typer.echo(line)
         raise typer.Exit(1 if found else 0)
-    written = author.build(lessons or (), force=force, say=typer.echo)
+    written = author.build(lessons or (), force=force, busy=busy, say=typer.echo)
     for path in written:
         typer.echo(f"wrote {path.parent.name}/{path.name}")
     if not written:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 
 from llmcourse.errors import AuthoringError
@@ -14,8 +15,9 @@ CELL_SECONDS = 600
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-def run_notebook(notebook: dict, file: Path, root: Path) -> dict:
+def run_notebook(notebook: dict, file: Path, root: Path, seconds: dict[str, float] | None = None) -> dict:
     """The notebook with its outputs. file: where it will be stored; root: of the course, which the kernel uses.
+    seconds: is filled with the seconds of each code cell, by its id.
 
     The kernel imports this very package and has a work folder of its own, so that a learner's predictions stay theirs.
     Raises AuthoringError, with the cell, when one raises.
@@ -35,6 +37,8 @@ def run_notebook(notebook: dict, file: Path, root: Path) -> dict:
                                 store_widget_state=False,
                                 extra_arguments=["--IPKernelApp.log_level=ERROR"],
                                 resources={"metadata": {"path": str(file.parent)}})
+        if seconds is not None:
+            _clock(client, seconds)
         try:
             client.execute(env=env)
         except (CellExecutionError, CellTimeoutError) as error:
@@ -54,6 +58,19 @@ def _at_home(output: dict, work: str, here: Path) -> dict:
         if isinstance(text, str):
             data[kind] = text.replace(Path(os.path.relpath(work, here)).as_posix(), "../work")
     return output
+
+
+def _clock(client, seconds: dict[str, float]) -> None:
+    """Have the client note when each cell begins, and put down how long it took when it is done."""
+    began: dict[str, float] = {}
+
+    def begin(cell, cell_index) -> None:
+        began[cell["id"]] = time.monotonic()
+
+    def end(cell, cell_index, **reply) -> None:
+        seconds[cell["id"]] = time.monotonic() - began[cell["id"]]
+
+    client.on_cell_execute, client.on_cell_executed = begin, end
 
 
 def _lasting(output: dict) -> dict:

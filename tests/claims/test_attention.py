@@ -8,12 +8,18 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from llmcourse.claims import CORRECTED, HOLDS, attention, claims
+from llmcourse.claims import CORRECTED, FAILS, HOLDS, attention, claims
 
 
 def test_the_verdict_follows_the_better_prediction():
     assert attention.judge("", by_head=17.0, by_width=130.0).verdict == CORRECTED
     assert attention.judge("", by_head=130.0, by_width=17.0).verdict == HOLDS
+
+
+@pytest.mark.parametrize("by_head, by_width", [(40.0, 40.0), (40.0, 44.0), (44.0, 40.0), (float("nan"), float("nan"))])
+def test_a_model_for_which_the_root_does_not_matter_decides_nothing(by_head, by_width):
+    """Planted: a model whose prediction is a constant has the same perplexity with any root."""
+    assert attention.judge("", by_head, by_width).verdict == FAILS
 
 
 def test_c07_is_measured_and_corrected():

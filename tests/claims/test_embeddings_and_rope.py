@@ -24,10 +24,24 @@ def test_the_correction_names_the_pairs_that_are_no_neighbours():
 
 @pytest.mark.parametrize("change, verdict", [
     ({}, CORRECTED), ({"turns": 1}, HOLDS),
-    ({"stretched": 0.1}, FAILS), ({"moved": 0.01}, FAILS), ({"turned_alone": 1e-4}, FAILS),
-], ids=["queries and keys", "once", "lengths change", "place counts", "distance does not count"])  # fmt: skip
+    ({"stretched": float("nan")}, FAILS), ({"stretched": 0.1}, FAILS), ({"moved": 0.01}, FAILS), ({"turned_alone": 1e-4}, FAILS),
+], ids=["queries and keys", "once", "not a number", "lengths change", "place counts", "distance does not count"])  # fmt: skip
 def test_the_verdict_on_rotation_follows_what_was_measured(change, verdict):
     assert lesson.judge_rotation(replace(A_ROTATION, **change)).verdict == verdict
+
+
+@pytest.mark.parametrize("table", [torch.ones(49_152, 3), torch.randn(49_152, 8, generator=torch.Generator().manual_seed(5))],
+                         ids=["one row for all", "random rows"])
+def test_a_table_without_meaning_has_no_neighbours(table):
+    """Planted tables: in the first every row is as near as any other, in the second nearness is chance."""
+    between = {name: lesson.rows_between(table, *pair) for name, pair in lesson.PAIRS.items()}
+    assert min(between.values()) >= lesson.NEAR
+    assert lesson.judge_neighbours(*table.shape, between).verdict == FAILS
+
+
+def test_an_engine_that_turns_nothing_fails():
+    """Planted: with the identity in place of RoPE no length and no score changes, whoever moves."""
+    assert lesson.judge_rotation(replace(A_ROTATION, stretched=0.0, moved=0.0, turned_alone=0.0)).verdict == FAILS
 
 
 def test_c05_is_measured_and_corrected_for_the_snake():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from llmcourse.claims import CORRECTED, FAILS, HOLDS, claims
-from llmcourse.claims.kv_cache import gain_of_the_cache
+from llmcourse.claims.kv_cache import gain_of_the_cache, halves
 
 FLAT = {16: 1.0, 512: 1.0}
 
@@ -20,6 +22,26 @@ def test_it_is_corrected_when_only_single_steps_are():
 
 def test_it_fails_when_no_step_is():
     assert gain_of_the_cache({16: 1.0, 512: 4.0}, FLAT).verdict == FAILS
+
+
+def test_an_engine_that_only_sleeps_gains_nothing_from_a_cache():
+    """Planted: every step takes a second, with a cache and without."""
+    assert gain_of_the_cache(FLAT, FLAT).verdict == FAILS
+
+
+@pytest.mark.parametrize("fit, reserved", [({2048: 32, 4096: 32}, 2.0), ({2048: 32, 4096: 16}, 1.0), ({2048: 0, 4096: 0}, 2.0)],
+                         ids=["a constant batch", "a constant reserve", "nothing fits"])
+def test_a_batch_that_does_not_halve_fails(fit, reserved):
+    """Planted measurements."""
+    assert halves(fit, reserved).verdict == FAILS
+
+
+def test_a_cache_of_exactly_one_megabyte_a_token_would_hold(monkeypatch):
+    """Planted: the model that the article's round numbers describe; and one of half the size."""
+    monkeypatch.setattr("llmcourse.measure.memory.kv_bytes_per_token", lambda model: 1e6)
+    monkeypatch.setattr("llmcourse.measure.memory.kv_bytes", lambda model, n: n * 1e6)
+    (claim,) = claims(["C14"])
+    assert claim.measure().verdict == HOLDS
 
 
 def test_13b_is_819200_bytes_per_token_and_the_article_rounds_up():

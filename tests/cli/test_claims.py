@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-FIELDS = ["id", "statement", "lesson", "expected", "measured", "verdict", "why", "how"]
+FIELDS = ["id", "statement", "lesson", "expected", "because", "measured", "verdict", "why", "how"]
 
 
 def test_a_statement_is_shown_with_its_verdict_its_numbers_and_its_lesson(run):
@@ -12,11 +12,11 @@ def test_a_statement_is_shown_with_its_verdict_its_numbers_and_its_lesson(run):
     assert lines[0].startswith("C03  “How does inference work?” becomes the ids [2437, 1374")
     assert lines[1] == "     does not hold here: the printed ids mean “How How inference work?”"
     assert lines[2] == "     measured: [2437, 857, 32278, 670, 30]"
-    assert [line.split(":")[0].strip() for line in lines[3:6]] == ["expected", "how", "lesson"] and lines[5].endswith("01")
+    assert [line.split(":")[0].strip() for line in lines[3:7]] == ["expected", "because", "how", "lesson"] and lines[6].endswith("01")
 
 
 def test_a_verdict_without_a_correction_stands_alone(run):
-    assert run("claims", "c01").out.splitlines()[1] == "     holds"
+    assert run("claims", "c15").out.splitlines()[1] == "     holds"
 
 
 def test_json_is_one_object_with_the_documented_fields_in_the_order_asked_for(run):

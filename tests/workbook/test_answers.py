@@ -7,7 +7,7 @@ import json
 import pytest
 
 from llmcourse.errors import UnreadableNotebook
-from llmcourse.workbook.answers import Piece, choose, execute, load_answers
+from llmcourse.workbook.answers import Snippet, choose, execute, load_answers
 from llmcourse.workbook.notebook import parse, read_notebook
 from tests.fake_course import NAME, answered
 
@@ -165,7 +165,7 @@ def test_calls_of_the_course_in_a_learners_own_cells_are_left_out(lab, tmp_path)
 def test_two_notebooks_of_one_name_quote_each_their_own_lines():
     import linecache
 
-    pieces = [[Piece("cell 4", f"def f():\n    return {n}\n", 4)] for n in (1, 2, 1)]
+    pieces = [[Snippet("cell 4", f"def f():\n    return {n}\n", 4)] for n in (1, 2, 1)]
     files = [execute(one, file="01_tokenizer.ipynb").objects["f"].__code__.co_filename for one in pieces]
     assert [linecache.getline(file, 2).strip() for file in files] == ["return 1", "return 2", "return 1"]
     assert files[0] == files[2] != files[1]
@@ -175,9 +175,9 @@ def test_imports_do_not_count_against_the_limit_of_a_cell(tmp_path, monkeypatch)
     (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(0.3)\nx = 5\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     source = "from slow_to_import import x\ndef f(): return x"
-    answers = execute([Piece("cell 1", source, 1)], seconds=0.2)
+    answers = execute([Snippet("cell 1", source, 1)], seconds=0.2)
     assert answers.problems == [] and answers.objects["f"]() == 5
-    assert execute([Piece("cell 2", "import time\ntime.sleep(5)", 2)], seconds=0.2).problems[0].error == "timeout"
+    assert execute([Snippet("cell 2", "import time\ntime.sleep(5)", 2)], seconds=0.2).problems[0].error == "timeout"
 
 
 def test_the_courses_own_solutions_have_no_limit(monkeypatch, course):

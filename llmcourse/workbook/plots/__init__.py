@@ -11,6 +11,7 @@ import importlib
 _FIGURES = {  # by module
     "attention": ("all_heads", "attention_map", "entropies", "head_scores", "repeated_loss", "score_memory",
                   "shared_heads", "sorted_weights"),
+    "bounds": ("bound_map",),
     "embeddings_and_rope": ("cosines", "key_pairs", "layouts", "looked_back", "neighbours", "rope_dial", "turned",
                             "wavelengths"),
     "kv_cache": ("batch_that_fits", "computed_and_kept", "kv_memory", "time_per_token"),
@@ -18,7 +19,8 @@ _FIGURES = {  # by module
     "prefill_and_decode": (
         "counted_against_measured", "roofline", "step_bytes", "step_times", "throughput", "utilization",
     ),
-    "smaller_cache": ("cache_memory", "cache_quality", "keys_and_values", "rounded", "sink_share", "surprise_by_position",
+    "smaller_cache": ("cache_memory", "cache_quality", "kept_token", "keys_and_values",
+                      "rounded", "sink_share", "surprise_by_position",
                       "window_mask"),
     "tokenizer": ("bytes_per_token", "languages", "merges", "reading_time", "token_lengths"),
     "sampling": ("entropy", "kept_and_cut", "repeats", "stripe", "sureness", "temperatures", "three_filters",

@@ -18,12 +18,13 @@ _STYLES = (  # colour by meaning, and a line style that a grey printer keeps
 def keys_and_values(keys, values, layer: int, head: int) -> Picture:
     """One head's keys beside its values: a row for each token, a column for each channel. Both [T, D]."""
     figure = Figure(figsize=(8.4, 3.4), layout="constrained")
-    for axes, (name, x) in zip(figure.subplots(1, 2, sharey=True), [("Keys", keys), ("Values", values)]):
-        reach = float(x.abs().max())
+    reach = max(float(keys.abs().max()), float(values.abs().max()))
+    pair = figure.subplots(1, 2, sharey=True)
+    for axes, (name, x) in zip(pair, [("Keys", keys), ("Values", values)]):
         image = axes.imshow(x.numpy(), aspect="auto", cmap="PuOr", vmin=-reach, vmax=reach, interpolation="nearest")
         axes.set(title=f"{name} of layer {layer}, head {head}", xlabel="channel")
         axes.grid(False)
-        figure.colorbar(image, ax=axes, label="value", pad=0.02)
+    figure.colorbar(image, ax=pair, label="value of a channel (no unit), one scale for both", pad=0.02)
     figure.axes[0].set_ylabel("token")
     spreads = {name: float(x.abs().mean(0).max() / x.abs().mean()) for name, x in [("keys", keys), ("values", values)]}
     return Picture(figure, f"Two fields of shades, {len(keys)} tokens by {keys.shape[1]} channels. The strongest channel of "
@@ -32,17 +33,26 @@ def keys_and_values(keys, values, layer: int, head: int) -> Picture:
 
 
 @styled
-def rounded(true, back, bits: int, who: str) -> Picture:
-    """Numbers and what is left of them. true, back: [m] each; who: what they are, for the title."""
+def rounded(true, back, bits: int, who: str, group: int) -> Picture:
+    """Numbers and what is left of them, between the marks of each group.
+
+    true, back: [m] each; who: what they are, for the title; group: so many of them share their marks.
+    """
     axes = panel(7.5, 3.2, f"{who} in {bits} bits", x="place in the group", y="value")
     places = range(len(true))
+    for start in range(0, len(true), group):
+        mine = true[start : start + group]
+        low, most = float(mine.min()), 2**bits - 1
+        marks = [low + code * (float(mine.max()) - low) / most for code in range(most + 1)]
+        axes.hlines(marks, start - 0.5, start + len(mine) - 0.5, color="#BBBBBB", linewidth=0.6, zorder=1)
+    axes.grid(False)
     axes.step(places, back, where="mid", color=COLOURS["chosen"], label="turned back from its code")
     axes.plot(places, true, ".", color=COLOURS["reference"], label="the number itself")
     axes.legend(loc="upper right", ncols=2)
     low, high = float(true.min()), float(true.max())
     axes.set_ylim(low - 0.1 * (high - low or 1), high + 0.3 * (high - low or 1))
     error = (true - back).abs()
-    return finish(axes, f"{len(true)} points and a stepped line: {who} in {bits} bits. The largest error is "
+    return finish(axes, f"{len(true)} points and a stepped line between {2**bits} marks a group: {who} in {bits} bits. The largest error is "
                         f"{error.max():.3f}, the mean {error.mean():.3f}; the numbers reach from {low:.2f} to {high:.2f}.")
 
 
@@ -64,9 +74,13 @@ def cache_quality(points: Mapping[str, tuple[float, float]]) -> Picture:
 
 @styled
 def surprise_by_position(nll: Mapping[str, Sequence[float]], bin: int, window: int) -> Picture:
-    """Mean surprise along a text for several caches. nll: name → one mean for each `bin` tokens, in nats."""
-    axes = panel(7.8, 3.6, "Surprise along the text", x="position (tokens)", y="mean surprise (nats per token)")
-    for (name, means), (role, line, mark) in zip(nll.items(), _STYLES):
+    """How much more surprised several caches are than the one that keeps everything, along a text.
+
+    nll: name → one mean difference for each `bin` tokens, in nats.
+    """
+    axes = panel(7.8, 3.6, "What forgetting costs", x="position (tokens)", y="surprise, above everything kept\n(nats per token)")
+    axes.axhline(0, color=COLOURS["reference"], linewidth=1)
+    for (name, means), (role, line, mark) in zip(nll.items(), _STYLES[1:]):
         centres = [bin * (i + 0.5) for i in range(len(means))]
         axes.plot(centres, means, linestyle=line, marker=mark, ms=4, color=COLOURS[role], label=name)
     axes.axvline(window, color=COLOURS["reference"], linewidth=0.8, linestyle=":")
@@ -74,8 +88,8 @@ def surprise_by_position(nll: Mapping[str, Sequence[float]], bin: int, window: i
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(nll))
     after = {name: [m for i, m in enumerate(means) if bin * i >= window] for name, means in nll.items()}
     said = "; ".join(f"{name} {sum(means) / len(means):.2f}" for name, means in after.items())
-    return finish(axes, f"Lines over the positions of a text. Up to position {window} they are one; after it the mean "
-                        f"surprise is: {said} nats per token.")
+    return finish(axes, f"Lines over the positions of a text: surprise above that of the cache that keeps everything. Up to "
+                        f"position {window} they are at 0; after it the mean is: {said} nats per token.")
 
 
 @styled
@@ -113,25 +127,48 @@ def window_mask(tokens: int, window: int, sinks: int) -> Picture:
 
 
 @styled
+def kept_token(words: Sequence[str], kept: int, found: Sequence[tuple[float, float]], and_the_first: bool) -> Picture:
+    """What each early token is good for when it is the one that is kept beside a window that has passed.
+
+    words: the early tokens. kept: the one to point at. found: of each, (probability of the name, mean surprise in nats).
+    """
+    figure = Figure(figsize=(8.2, 2.9), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    beside = " beside the first" if and_the_first else ""
+    for axes, values, label in ((left, [100 * name for name, _ in found], "probability of the name (%)"),
+                                (right, [surprise for _, surprise in found], "surprise at the rest (nats per token)")):
+        bars = axes.barh(range(len(words)), values, color=[COLOURS["chosen" if i == kept else "other"] for i in range(len(words))])
+        axes.bar_label(bars, [f" {value:.2g}" if value < 10 else f" {value:.0f}" for value in values], size=8.5)
+        axes.set(xlabel=label, xlim=(0, 1.15 * max(values)))
+        axes.grid(axis="y", visible=False)
+    left.set_yticks(range(len(words)), [f"{i}: {word}" for i, word in enumerate(words)])
+    left.set(ylim=(len(words) - 0.5, -0.5), ylabel=f"token kept{beside}")
+    left.set_title(f"Kept{beside}: “{words[kept]}”")
+    said = "; ".join(f"{word}: {100 * name:.2g} %, {surprise:.2f} nats" for word, (name, surprise) in zip(words, found))
+    return Picture(figure, f"Two rows of bars, by the token that is kept{beside}: probability of the name, and surprise at the "
+                           f"rest. {said}. Pointed at: {words[kept]}.")
+
+
+@styled
 def cache_memory(ways: Mapping[str, Sequence[float]], contexts: Sequence[int], memory: float) -> Picture:
     """Bytes of one request's cache. ways: name → bytes at each context; memory: bytes of a card, for a line."""
-    axes = panel(7.8, 0.62 * len(ways) + 1.4, "The cache of one request", x="bytes (each grid line ten times the last)")
-    roles, height = ("other", "decode", "prefill"), 0.8 / len(contexts)
-    for i, context in enumerate(contexts):
-        places = [row + (i - (len(contexts) - 1) / 2) * height for row in range(len(ways))]
-        bars = axes.barh(places, [values[i] for values in ways.values()], height, label=f"{context:,} tokens",
-                         **fill(roles[i % len(roles)]))
-        axes.bar_label(bars, [amount(values[i]) for values in ways.values()], size=8, padding=3,
-                       bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+    axes = panel(7.8, 0.45 * len(ways) + 1.6, "The cache of one request", x="bytes (logarithmic)")
+    for i, (context, (mark, role)) in enumerate(zip(contexts, (("o", "decode"), ("s", "attention"), ("^", "prefill")))):
+        axes.plot([values[i] for values in ways.values()], range(len(ways)), mark, color=COLOURS[role], ms=8,
+                  label=f"{context:,} tokens", linestyle="none", zorder=3)
+    for row, values in enumerate(ways.values()):
+        axes.plot([min(values), max(values)], [row, row], color=COLOURS["other"], linewidth=2, zorder=1)
+        for place in dict.fromkeys(values):
+            axes.annotate(amount(place), (place, row), xytext=(0, 8), textcoords="offset points", ha="center", size=8)
     axes.set_xscale("log")
     axes.set_yticks(range(len(ways)), list(ways))
     axes.axvline(memory, color=COLOURS["reference"], linewidth=1, zorder=0)
-    axes.text(memory, -0.75, f" a card of {amount(memory)}", size=8.5)
-    axes.set(ylim=(len(ways) - 0.5, -1.1), xlim=(None, 12 * max(values[-1] for values in ways.values())))
+    axes.text(memory, -0.85, f" a card of {amount(memory)}", size=8.5)
+    axes.set(ylim=(len(ways) - 0.5, -1.2), xlim=(None, 6 * max(values[-1] for values in ways.values())))
     axes.grid(axis="y", visible=False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(contexts))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=len(contexts))
     said = "; ".join(f"{name}: {', '.join(amount(value) for value in values)}" for name, values in ways.items())
-    return finish(axes, f"Bars for {', '.join(f'{context:,}' for context in contexts)} tokens. {said}.")
+    return finish(axes, f"A row of points for each way, at {', '.join(f'{context:,}' for context in contexts)} tokens. {said}.")
 
 
 def _face(role: str) -> dict[str, str]:
