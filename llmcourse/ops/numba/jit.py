@@ -27,8 +27,8 @@ _SETTINGS = dict(nogil=True, error_model="numpy", boundscheck=False)
 
 
 def kernel(function: Callable) -> Callable:
-    """Compile a function that other kernels call."""
-    return njit(**_SETTINGS)(function)
+    """Compile a function that only other kernels call."""
+    return njit(**_SETTINGS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 def entry(function: Callable) -> Callable:

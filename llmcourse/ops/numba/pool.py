@@ -37,7 +37,8 @@ class PoolCache:
         n_tokens: how many tokens fit, of all requests together. The memory is taken as blocks are first written.
     """
 
-    keeps_past, step_tokens, can_truncate, kind, spec = True, None, True, "pool", "pool"
+    keeps_past, step_tokens, can_truncate = True, None, True
+    kind, spec, block_size = "pool", "pool", BLOCK
 
     def __init__(self, config, dtype: torch.dtype = torch.float16, device: torch.device | str = "cpu", n_tokens: int = 65_536):
         self.config, self.dtype, self.device = config, dtype, torch.device(device)
@@ -80,20 +81,16 @@ class PoolCache:
         """Give a request's blocks back. Raises KeyError for a slot that is not open."""
         self.free += reversed(self.slots.pop(slot).blocks)
 
-    def block_tables(self, pieces: Sequence[Piece]) -> tuple[np.ndarray, np.ndarray]:
-        """For the requests of a step: tables int32 [R, B], padded with 0, and write int64 [n]: block · 16 + place of each
-        token. Raises ValueError where `reserve` was not asked for as many tokens."""
-        wanted = [-(-(piece.n_past + len(piece.ids)) // BLOCK) for piece in pieces]
-        tables = np.zeros((len(pieces), max(wanted)), np.int32)
-        write = []
-        for r, (piece, n) in enumerate(zip(pieces, wanted)):
-            blocks = self.slots[piece.slot].blocks
-            if n > len(blocks):
-                raise ValueError(f"{n * BLOCK} tokens do not fit into slot {piece.slot}: {len(blocks) * BLOCK} are reserved")
-            tables[r, :n] = blocks[:n]
-            positions = np.arange(piece.n_past, piece.n_past + len(piece.ids))
-            write.append(tables[r, positions // BLOCK].astype(np.int64) * BLOCK + positions % BLOCK)
-        return tables, np.concatenate(write)
+    def block_tables(self, pieces: Sequence[Piece]) -> list[list[int]]:
+        """The blocks of each request of a step, in the order of its tokens. Raises ValueError where a request has more tokens
+        than were reserved."""
+        tables = []
+        for piece in pieces:
+            length, blocks = piece.n_past + len(piece.ids), self.slots[piece.slot].blocks
+            if length > len(blocks) * BLOCK:
+                raise ValueError(f"{length} tokens do not fit into slot {piece.slot}: {len(blocks) * BLOCK} are reserved")
+            tables.append(blocks[: -(-length // BLOCK)])
+        return tables
 
     def update(self, layer: int, k: Tensor, v: Tensor, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         """Write a layer's keys and values [n, Hkv, D], and gather what each request has: for tables of stages, which know
