@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from jaxtyping import Int
@@ -26,63 +27,101 @@ class Piece:
     slot: int = 0
     n_sample: int = 1
 
+    @property
+    def length(self) -> int:
+        """T: the tokens that the request has once this step is done."""
+        return self.n_past + len(self.ids)
+
 
 @dataclass(frozen=True)
 class Batch:
     """What a step computes. R requests, n tokens in all; nothing in it changes while the step runs.
 
-    What Python loops read lives on the host as tuples, so that no layer waits for the device; what kernels read lives
-    on the device as tensors.
+    Everything is there twice. What Python loops read (`pieces`, `rows`, the counts) lives on the host, so that no layer
+    waits for the device. What kernels read lives on the device, as tensors made once a step.
 
     Args:
-        ids: token ids of all requests, end to end.
-        positions: the position of each token in its own request.
-        offsets: R + 1 numbers; the tokens of request r are rows offsets[r] to offsets[r + 1].
-        lengths: R numbers; T of each request: the tokens it has once this step is done.
-        slots: R numbers; where the cache keeps each request.
+        pieces: the R pieces, one a request.
+        bounds: R + 1 numbers; the tokens of request r are rows bounds[r] to bounds[r + 1].
+        ids, positions: of each token; a position counts in the token's own request.
+        starts: `bounds` as a tensor.
+        lengths: T of each request.
         sample_rows: the rows whose logits are wanted, in order.
+        tables: where the cache has a pool, the blocks of each request in order, padded with 0; else None.
+        write: where the cache has a pool, each token's place in it, block · block size + offset; else None.
     """
 
+    pieces: tuple[Piece, ...]
+    bounds: tuple[int, ...]
     ids: Int[Tensor, "n"]
     positions: Int[Tensor, "n"]
-    offsets: tuple[int, ...]
-    lengths: tuple[int, ...]
-    slots: tuple[int, ...]
-    sample_rows: tuple[int, ...]
+    starts: Int[Tensor, "R+1"]
+    lengths: Int[Tensor, "R"]
+    sample_rows: Int[Tensor, "m"]
+    tables: Int[Tensor, "R B"] | None = None
+    write: Int[Tensor, "n"] | None = None
 
     @classmethod
-    def of(cls, pieces: Sequence[Piece], device: torch.device | str = "cpu") -> Batch:
+    def of(cls, pieces: Sequence[Piece], cache=None, device: torch.device | str = "cpu") -> Batch:
         """Lay the pieces end to end.
+
+        Args:
+            cache: says which blocks of its pool belong to whom (`block_tables`); None where there is no pool.
 
         Raises ValueError for an empty list, or a piece without tokens (an empty query has no logits to sample).
         """
         if not pieces or any(len(piece.ids) == 0 for piece in pieces):
             raise ValueError("a batch needs at least one piece, and every piece at least one token")
-        ids, positions, offsets, rows = [], [], [0], []
-        for piece in pieces:
-            ids.extend(piece.ids)
-            positions.extend(range(piece.n_past, piece.n_past + len(piece.ids)))
-            offsets.append(len(ids))
-            rows.extend(range(len(ids) - piece.n_sample, len(ids)))
+        bounds = tuple(accumulate((len(piece.ids) for piece in pieces), initial=0))
+        positions = [position for piece in pieces for position in range(piece.n_past, piece.length)]
+        rows = [row for piece, stop in zip(pieces, bounds[1:]) for row in range(stop - piece.n_sample, stop)]
+        blocks = None if cache is None else cache.block_tables(pieces)
+        tables, write = (None, None) if blocks is None else _in_pool(pieces, blocks, cache.block_size)
+
+        def tensor(values: Sequence, dtype: torch.dtype = torch.long) -> Tensor:
+            return torch.tensor(values, dtype=dtype, device=device)
+
         return cls(
-            ids=torch.tensor(ids, dtype=torch.long, device=device),
-            positions=torch.tensor(positions, dtype=torch.long, device=device),
-            offsets=tuple(offsets),
-            lengths=tuple(piece.n_past + len(piece.ids) for piece in pieces),
-            slots=tuple(piece.slot for piece in pieces),
-            sample_rows=tuple(rows),
+            pieces=tuple(pieces),
+            bounds=bounds,
+            ids=tensor([token for piece in pieces for token in piece.ids]),
+            positions=tensor(positions),
+            starts=tensor(bounds, torch.int32),
+            lengths=tensor([piece.length for piece in pieces], torch.int32),
+            sample_rows=tensor(rows),
+            tables=None if tables is None else tensor(tables, torch.int32),
+            write=None if write is None else tensor(write),
         )
 
     @property
     def n_tokens(self) -> int:
         """n: tokens in this step."""
-        return self.offsets[-1]
+        return self.bounds[-1]
 
     @property
     def n_requests(self) -> int:
         """R: requests in this step."""
-        return len(self.lengths)
+        return len(self.pieces)
+
+    @property
+    def n_sample_rows(self) -> int:
+        """m: rows whose logits are wanted."""
+        return len(self.sample_rows)
 
     def rows(self, r: int) -> slice:
         """The rows of request r."""
-        return slice(self.offsets[r], self.offsets[r + 1])
+        return slice(self.bounds[r], self.bounds[r + 1])
+
+
+def _in_pool(
+    pieces: Sequence[Piece], blocks: Sequence[Sequence[int]], block_size: int
+) -> tuple[list[list[int]], list[int]]:
+    """Tables of equal length, and the place of every token: token p of a request is in its block p // block_size."""
+    most = max(map(len, blocks))
+    tables = [[*own, *[0] * (most - len(own))] for own in blocks]
+    write = [
+        own[position // block_size] * block_size + position % block_size
+        for piece, own in zip(pieces, blocks)
+        for position in range(piece.n_past, piece.length)
+    ]
+    return tables, write

@@ -1,9 +1,10 @@
-"""One Llama-family decoder. It knows the order of the stages; the stages themselves come from the table of parts."""
+"""One Llama-family decoder: embedding, layers, head. How each is computed, the table of parts says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 import torch
 from jaxtyping import Float
@@ -12,7 +13,7 @@ from torch import Tensor
 from llmcourse.batch import Batch, Piece
 from llmcourse.cache import NoCache
 from llmcourse.errors import PromptTooLong
-from llmcourse.ops import Parts, as_it_is, default_parts
+from llmcourse.ops import Limits, Parts, as_it_is, default_parts
 
 
 class Llama:
@@ -29,7 +30,7 @@ class Llama:
     def __init__(self, config, weights, source: str | None = None):
         self.config, self.weights, self.source = config, weights, source
         self.device, self.dtype = weights.embed.device, weights.embed.dtype
-        self._packed: dict[Callable, Llama] = {}
+        self._packed: WeakValueDictionary[Callable, Llama] = WeakValueDictionary()
 
     @property
     def name(self) -> str:
@@ -39,17 +40,19 @@ class Llama:
     def packed(self, pack: Callable) -> Llama:
         """The same model with every linear weight replaced by `pack(weight)`.
 
-        The copy is made once and shared by all engines on this model. The plain weights stay, for those who look at them:
-        packing costs the memory of a second set (where plain ones are mapped from a file, only of the packed ones).
+        The copy is shared by all who use it at the same time (engines on this model), and ends with the last of them. The
+        plain weights stay, for those who look at them: packing costs the memory of a second set (where plain ones are
+        mapped from a file, only of the packed ones).
         """
         if pack is as_it_is:
             return self
-        if pack not in self._packed:
+        copy = self._packed.get(pack)
+        if copy is None:
             names = ("q", "k", "v", "o", "gate", "up", "down")
             layers = [replace(layer, **{name: pack(getattr(layer, name)) for name in names}) for layer in self.weights.layers]
             weights = replace(self.weights, layers=layers, head=pack(self.weights.head))
-            self._packed[pack] = Llama(self.config, weights, self.source)
-        return self._packed[pack]
+            copy = self._packed[pack] = Llama(self.config, weights, self.source)
+        return copy
 
     def __repr__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
@@ -63,44 +66,38 @@ class Llama:
         """
         ids = ids.tolist() if isinstance(ids, Tensor) else list(ids)
         check_ids(ids, self.config)
-        batch = Batch.of([Piece(ids, n_sample=len(ids))], self.device)
+        batch = Batch.of([Piece(ids, n_sample=len(ids))], device=self.device)
         return self.forward(batch, NoCache(), parts or default_parts(self.device.type))
 
     @torch.inference_mode()
-    def forward(self, batch: Batch, cache, parts: Parts) -> Float[Tensor, "rows V"]:
+    def forward(self, batch: Batch, cache, parts: Parts) -> Float[Tensor, "m V"]:
         """One step: every token of the batch through every layer.
 
         Returns:
-            logits in float32 (float64 for a float64 model) of `batch.sample_rows`; no rows when none are wanted.
+            logits in float32 (float64 for a float64 model) of `batch.sample_rows`, m of them; none when none are wanted.
         """
         config, weights = self.config, self.weights
         x = parts.embed(batch.ids, weights.embed)
         angles = parts.rope_angles(batch.positions, config.head_dim, config.rope_theta, config.rope_scaling)
         for number, layer in enumerate(weights.layers):
-            h = parts.rms_norm(x, layer.attn_norm, config.rms_eps)
-            x = x + self.attention(h, layer, number, angles, batch, cache, parts)
-            h = parts.rms_norm(x, layer.mlp_norm, config.rms_eps)
-            x = x + parts.swiglu(h, layer.gate, layer.up, layer.down, parts.linear)
-        if len(batch.sample_rows) < batch.n_tokens:
-            x = x[list(batch.sample_rows)]
+            x = parts.layer(x, layer, number, angles, batch, cache, parts, config)
+        if batch.n_sample_rows < batch.n_tokens:
+            x = x[batch.sample_rows]
         logits = parts.linear(parts.rms_norm(x, weights.norm, config.rms_eps), weights.head)
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
-    def attention(
-        self, h: Float[Tensor, "n d"], layer, number: int, angles: tuple[Tensor, Tensor], batch: Batch, cache, parts: Parts
-    ) -> Float[Tensor, "n d"]:
-        """Project, rotate, remember, attend, project back."""
-        config, n = self.config, batch.n_tokens
-        q = parts.linear(h, layer.q, layer.q_bias).view(n, config.n_heads, config.head_dim)
-        k = parts.linear(h, layer.k, layer.k_bias).view(n, config.n_kv_heads, config.head_dim)
-        v = parts.linear(h, layer.v, layer.v_bias).view(n, config.n_kv_heads, config.head_dim)
-        if layer.q_norm is not None:
-            q = parts.rms_norm(q, layer.q_norm, config.rms_eps)
-            k = parts.rms_norm(k, layer.k_norm, config.rms_eps)
-        q, k = parts.rope(q, *angles), parts.rope(k, *angles)
-        kv = cache.update(number, k, v, batch)
-        mixed = parts.attend(q, kv, batch, config.head_dim**-0.5)
-        return parts.linear(mixed.flatten(1), layer.o, layer.o_bias)
+    def prepared(self, parts: Parts, cache, limits: Limits) -> Callable[[Batch], Float[Tensor, "m V"]]:
+        """The step of a table on this model and cache: one call computes a whole batch.
+
+        The table's own (`prepare`) where it has one that takes this kind of cache; else layer by layer, with its packed
+        weights. A prepared step owns what it needs: they live as long as it does.
+        """
+        if parts.prepare is not None and cache.kind in parts.takes:
+            step = parts.prepare(self, cache, limits)
+            if step is not None:
+                return step
+        model = self.packed(parts.pack)
+        return lambda batch: model.forward(batch, cache, parts)
 
 
 def check_ids(ids: Sequence[int], config, room: int = 0) -> None:

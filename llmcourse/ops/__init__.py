@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmcourse.ops.cpu import CPU
-from llmcourse.ops.parts import STAGES, Parts, as_it_is
+from llmcourse.ops.parts import STAGES, Limits, Parts, as_it_is
 from llmcourse.ops.reference import REFERENCE
 
 TABLES = {"reference": REFERENCE, "cpu": CPU}
@@ -14,4 +14,4 @@ def default_parts(device_type: str) -> Parts:
     return CPU if device_type == "cpu" else REFERENCE
 
 
-__all__ = ["CPU", "REFERENCE", "STAGES", "TABLES", "Parts", "as_it_is", "default_parts"]
+__all__ = ["CPU", "REFERENCE", "STAGES", "TABLES", "Limits", "Parts", "as_it_is", "default_parts"]
