@@ -6,11 +6,12 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 
-from llmcourse.ops.numba.formats import product
-from llmcourse.ops.numba.jit import kernel
+from llmcourse.ops.numba.formats import prepare, product
+from llmcourse.ops.numba.jit import entry, kernel
 from llmcourse.ops.numba.panel import loads, plus, stores, zeros
 
 ONE = (0,)
+NO_BIAS = np.zeros(0, np.float32)
 
 
 def _width() -> int:
@@ -47,4 +48,10 @@ def _panel(W, tile, inputs, x, c, y, at, width, bias, at_bias, keep, planes, col
     stores(y, at, 0, width, product(W, tile, inputs, x, c, acc, columns, planes), columns)
 
 
-NO_BIAS = np.zeros(0, np.float32)
+@entry
+def linear(W, x, n, inputs, y, planes):
+    """One linear layer alone: y [n, o] = x · Wᵀ for n rows of activations, on this thread."""
+    prepare(W, x, 0, n * inputs // 32, planes)
+    tiles = len(y) // n // 16
+    for tile in range(tiles):
+        tile_times_rows(W, tile, inputs, x, n, y, 16 * tile, 16 * tiles, NO_BIAS, 0, False, planes)

@@ -117,19 +117,6 @@ def stores(typingctx, array, start, row_step, column_step, panel, columns):
 
 
 @intrinsic
-def scaled(typingctx, panel, by, columns):
-    """panel[r, c] · by[c]: `by` holds a tile for each column."""
-    C = len(columns)
-
-    def build(context, builder, sig, args):
-        tiles, factors = (cgutils.unpack_tuple(builder, args[i]) for i in range(2))
-        tiles = [builder.fmul(tile, factors[i % C]) for i, tile in enumerate(tiles)]
-        return _tuple(builder, context, sig.return_type, tiles)
-
-    return panel(panel, by, columns), build
-
-
-@intrinsic
 def plus(typingctx, panel, tiles):
     """panel[r, c] + tiles[r]."""
     C = panel.count // tiles.count
@@ -140,6 +127,17 @@ def plus(typingctx, panel, tiles):
         return _tuple(builder, context, sig.return_type, acc)
 
     return panel(panel, tiles), build
+
+
+@intrinsic
+def both(typingctx, panel, other):
+    """The sum of two panels."""
+
+    def build(context, builder, sig, args):
+        pairs = zip(*(cgutils.unpack_tuple(builder, panel) for panel in args))
+        return _tuple(builder, context, sig.return_type, [builder.fadd(a, b) for a, b in pairs])
+
+    return panel(panel, other), build
 
 
 def _dots(small: bool):

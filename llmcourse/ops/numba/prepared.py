@@ -8,6 +8,7 @@ from torch import Tensor
 
 from llmcourse.ops.numba.activations import Activations
 from llmcourse.ops.numba.attention import BLOCK, FOUR
+from llmcourse.ops.numba.linear import ONE
 from llmcourse.ops.numba.pool import PoolCache
 from llmcourse.ops.numba.step import Room, Sizes, Stack, Tokens, step
 from llmcourse.ops.numba.team import team_of
@@ -16,7 +17,6 @@ from llmcourse.ops.reference import rope_angles
 MOST_ROWS = 512  # computed at a time; a longer step goes through the layers several times
 MODES = {"fast": (0,), "fine": (0, 0)}  # planes of the activations
 _ANGLES_AT_ONCE = 256
-_MOST_TILES = 5  # of channels that attention mixes at a time
 
 
 class CompiledStep:
@@ -46,8 +46,7 @@ class CompiledStep:
             np.zeros(n * 2 * c.ffn_width, np.float32), *(Activations.room(n, width) for width in (c.width, heads, c.ffn_width)),
             np.zeros((threads, 4 * per_row), np.float32),
         )  # fmt: skip
-        tiles = c.head_dim // BLOCK
-        self.channels = (0,) * max(k for k in range(1, _MOST_TILES + 1) if tiles % k == 0)
+        self.channels = FOUR if c.head_dim % (4 * BLOCK) == 0 else ONE
         self.V = -(-c.vocab_size // 16) * 16
 
     def __call__(self, batch) -> Tensor:
