@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class CourseError(Exception):
     """Base of all errors of this package: `except CourseError` catches every one that was raised on purpose."""
@@ -47,6 +50,14 @@ class OutOfMemory(CourseError):
     """An allocation failed; the message says how many bytes were asked for, and for what."""
 
 
+class CannotTruncate(CourseError):
+    """A cache was asked to take tokens back that it has merged with others or overwritten."""
+
+
+class EngineBusy(CourseError):
+    """An engine was called from within one of its own steps: by a stage, a tokenizer or a cache that it is using."""
+
+
 class DeviceUnavailable(CourseError):
     """A device or dtype that this machine's PyTorch does not offer."""
 
@@ -65,3 +76,30 @@ class UnreadableNotebook(CourseError):
 
 class StageFailed(CourseError):
     """A learner's stage raised while the engine used it; the message names the stage, the exercise and the line."""
+
+
+# What allocators say when there is no memory: CUDA's, the CPU's on Linux, on Windows, on a Mac; and PyTorch where the
+# size alone is more than it can count.
+_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory",
+              "storage size calculation overflowed", "invalid buffer size")
+
+
+def is_no_memory(error: BaseException) -> bool:
+    """Whether an exception means that memory ran out. PyTorch's CPU allocators raise RuntimeErrors like any other."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(sign in said for sign in _NO_MEMORY))
+
+
+@contextmanager
+def naming_memory(what: str) -> Iterator[None]:
+    """Turn any allocator's failure inside the block into OutOfMemory; every other exception passes as it is.
+
+    what: what there was no memory for, the bytes if they are known, and the way out. What PyTorch said follows.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_no_memory(error):
+            raise
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise OutOfMemory(f"no memory for {what} ({lines[0]})") from error

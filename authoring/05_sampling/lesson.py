@@ -314,11 +314,12 @@ for name, some in {"before": logits, "penalty 2": penalised, "both divided": div
 six = top_k_filter(scores[OPEN], 6)
 ids = (six > -torch.inf).nonzero().flatten()
 u_values = [0.10, 0.55, 0.93]
-plots.stripe(tokenizer.tokens(ids.tolist()), six.softmax(-1)[ids].tolist(), u_values)
+likely = six.softmax(-1)
+plots.stripe(tokenizer.tokens(ids.tolist()), likely[ids].tolist(), u_values)
 
 # %%
 for u in u_values:
-    print(f"u = {u}: {tokenizer.tokens([draw(six, u)])[0]}, again {tokenizer.tokens([draw(six, u)])[0]}")
+    print(f"u = {u}: {tokenizer.tokens([draw(likely, u)])[0]}, again {tokenizer.tokens([draw(likely, u)])[0]}")
 
 # %% [markdown]
 # The same logits and the same u give the same token, always. All randomness is in u. And where does u come from? Our

@@ -55,8 +55,8 @@ print("the cat sat", (x @ W_k).tolist())
 def keys_and_values(ids):
     """What all layers keep of a text: two tensors of shape [L, Hkv, T, D]."""
     cache = ContiguousCache(model.config, model.dtype, model.device, first_tokens=len(ids))
-    cache.open(len(ids))
-    model.forward(Batch.of([Piece(ids)], model.device), cache, engine.parts)
+    cache.open(ids, len(ids))
+    model.forward(Batch.of([Piece(ids)], device=model.device), cache, engine.parts)
     return cache.slots[0].keys, cache.slots[0].values
 
 

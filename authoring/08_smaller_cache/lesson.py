@@ -25,7 +25,7 @@ from statistics import median
 
 from llmcourse import Engine
 from llmcourse.cache import make_cache
-from llmcourse.cache.packed import dequantize, quantize
+from llmcourse.cache.coded import dequantize, quantize
 from llmcourse.claims import smaller_cache as claim
 from llmcourse.measure.known_models import MODELS
 from llmcourse.measure.memory import kv_bytes_per_token, weight_bytes

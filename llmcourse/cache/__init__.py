@@ -1,7 +1,8 @@
-"""KV caches, all with one interface: open, update, close (docs/parts.md). `make_cache("int8", …)` makes one by its spec."""
+"""KV caches, all with one interface (docs/parts.md): open, reserve, update, close. `make_cache("int8", …)` makes one by its spec."""
 
 from __future__ import annotations
 
+from llmcourse.cache.base import KVCache
 from llmcourse.cache.contiguous import ContiguousCache, NoCache
 from llmcourse.cache.quantized import QuantizedCache, Scheme
 from llmcourse.cache.sliding import SlidingWindowCache
@@ -29,5 +30,5 @@ def _quantized(config, dtype, device, **scheme) -> QuantizedCache:
 _KINDS = {"contiguous": ContiguousCache, "none": NoCache, "window": SlidingWindowCache, "quantized": _quantized}
 
 __all__ = [
-    "FORMS", "ContiguousCache", "NoCache", "QuantizedCache", "Scheme", "SlidingWindowCache", "make_cache", "parse_spec",
+    "FORMS", "ContiguousCache", "KVCache", "NoCache", "QuantizedCache", "Scheme", "SlidingWindowCache", "make_cache", "parse_spec",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from llmcourse.batch import Batch
+from llmcourse.cache.base import KVCache, window_of, within
 from llmcourse.cache.slots import Slots
-from llmcourse.errors import OutOfMemory
 
 FIRST_TOKENS = 256  # reserved when a request starts
 
@@ -47,67 +48,71 @@ class ContiguousCache(Slots):
         first_tokens: room that a request starts with, in tokens. One with a smaller capacity gets that.
     """
 
+    kind, can_truncate = "contiguous", True
+
     def __init__(
         self, config, dtype: torch.dtype, device: torch.device | str, first_tokens: int = FIRST_TOKENS
     ):
         super().__init__(config, dtype, device)
         self.first_tokens = first_tokens
 
-    def open(self, capacity: int) -> int:
-        """Start a request of at most `capacity` tokens and return its slot. Memory is reserved for the first of them.
+    def truncate(self, slot: int, n: int) -> None:
+        """Forget all tokens after the first n: what comes next is written over them."""
 
-        Raises OutOfMemory, naming the bytes asked for.
-        """
-        first = min(capacity, self.first_tokens)
-        return self.take(lambda: Slot(*self._reserve(first), capacity), f"a KV cache of {first:,} tokens")
+    def _slot(self, capacity: int) -> Slot:
+        return Slot(*self._room(0), capacity)
 
-    def _step(self, slot: Slot, layer: int, k: Tensor, v: Tensor, n_past: int) -> tuple[Tensor, Tensor]:
-        """Write one request's keys and values of one layer; return views of all that it has there."""
-        stop = n_past + len(k)
-        if stop > slot.reserved:
-            self._grow(slot, n_past, stop)
-        slot.keys[layer, :, n_past:stop] = k.transpose(0, 1)
-        slot.values[layer, :, n_past:stop] = v.transpose(0, 1)
-        return slot.keys[layer, :, :stop].transpose(0, 1), slot.values[layer, :, :stop].transpose(0, 1)
+    def _first_room(self, n_known: int, capacity: int) -> int:
+        return max(n_known, min(capacity, self.first_tokens))
 
-    def _grow(self, slot: Slot, used: int, needed: int) -> None:
-        """Move a slot into room for `needed` tokens and as many again as it had, within its capacity.
-
-        The first layer of a step does it for all of them: each then holds the same `used` tokens.
-        """
-        keys, values = self._reserve(min(slot.capacity, max(needed, 2 * slot.reserved)))
-        keys[:, :, :used], values[:, :, :used] = slot.keys[:, :, :used], slot.values[:, :, :used]
+    def _grow(self, slot: Slot, needed: int) -> None:
+        """Move a slot that is full into room for `needed` tokens and as many again as it had, within its capacity."""
+        have = slot.reserved
+        if needed <= have:
+            return
+        keys, values = self._room(min(slot.capacity, max(needed, 2 * have)))
+        keys[:, :, :have], values[:, :, :have] = slot.keys, slot.values
         slot.keys, slot.values = keys, values
 
-    def _reserve(self, n_tokens: int) -> tuple[Tensor, Tensor]:
+    def _room(self, n_tokens: int) -> list[Tensor]:
+        """Memory for keys and for values, [L, Hkv, n_tokens, their head size] each."""
         config = self.config
-        shape = (config.n_layers, config.n_kv_heads, n_tokens, config.head_dim)
-        try:
-            keys, values = (torch.empty(shape, dtype=self.dtype, device=self.device) for _ in range(2))
-        except (RuntimeError, MemoryError) as error:
-            raise OutOfMemory(
-                f"no memory for a KV cache of {n_tokens:,} tokens: {self.bytes_for(n_tokens):,} bytes on {self.device}. "
-                "Ask for fewer tokens (max_tokens), a shorter prompt, or fewer requests at once."
-            ) from error
-        return keys, values
+        return [
+            torch.empty(config.n_layers, config.n_kv_heads, n_tokens, D, dtype=self.dtype, device=self.device)
+            for D in (config.head_dim, config.value_dim)
+        ]
+
+    def _step(
+        self, slot: Slot, layer: int, k: Tensor, v: Tensor, n_past: int, window: int | None
+    ) -> tuple[Tensor, ...]:
+        """Write one request's keys and values of one layer; return views of all that it has there."""
+        stop = n_past + len(k)
+        slot.keys[layer, :, n_past:stop] = k.transpose(0, 1)
+        slot.values[layer, :, n_past:stop] = v.transpose(0, 1)
+        seen = slot.keys[layer, :, :stop].transpose(0, 1), slot.values[layer, :, :stop].transpose(0, 1)
+        return within(seen, len(k), window)
 
     def bytes_for(self, n_tokens: int) -> int:
         """Bytes of keys and values for n tokens of one request, over all layers."""
         config = self.config
-        return 2 * config.n_layers * config.n_kv_heads * config.head_dim * n_tokens * self.dtype.itemsize
+        per_token = config.n_layers * config.n_kv_heads * (config.head_dim + config.value_dim)
+        return per_token * n_tokens * self.dtype.itemsize
 
 
-class NoCache:
-    """Keeps nothing: every step must bring all tokens of its requests again. The slow path that a cache is tested against."""
+class NoCache(KVCache):
+    """Keeps nothing: every step must bring all tokens of its requests again. The slow path that a cache is tested against.
 
-    keeps_past, step_tokens = False, None
+    config: what says which layers have a window of their own; without it, none has.
+    """
+
+    kind, keeps_past = "none", False
 
     def __init__(self, config=None, dtype=None, device=None):
-        pass
+        self.config = config
 
-    def open(self, capacity: int) -> int:
+    def open(self, ids: Sequence[int], capacity: int) -> tuple[int, int]:
         """Slot 0: there is nothing to keep apart."""
-        return 0
+        return 0, 0
 
     def close(self, slot: int) -> None:
         """Nothing to give back."""
@@ -118,13 +123,15 @@ class NoCache:
 
     def update(
         self, layer: int, k: Float[Tensor, "n Hkv D"], v: Float[Tensor, "n Hkv D"], batch: Batch
-    ) -> list[tuple[Tensor, Tensor]]:
+    ) -> list[tuple[Tensor, ...]]:
         """Return each request's keys and values of this step, [T, Hkv, D] each.
 
         Raises ValueError when a request has a past, which nobody kept.
         """
-        for r in range(batch.n_requests):
-            n = batch.offsets[r + 1] - batch.offsets[r]
-            if batch.lengths[r] != n:
-                raise ValueError(f"without a cache all {batch.lengths[r]} tokens must be computed, got the last {n}")
-        return [(k[batch.rows(r)], v[batch.rows(r)]) for r in range(batch.n_requests)]
+        window, entries = window_of(self.config, layer) if self.config else None, []
+        for r, piece in enumerate(batch.pieces):
+            if piece.n_past:
+                n = len(piece.ids)
+                raise ValueError(f"without a cache all {piece.length} tokens must be computed, got the last {n}")
+            entries.append(within((k[batch.rows(r)], v[batch.rows(r)]), len(piece.ids), window))
+        return entries

@@ -30,45 +30,53 @@ class SlidingWindowCache(Slots):
     in the cache; here they are those in the text).
     """
 
+    kind = "window"
     step_tokens = 512  # a step of n tokens meets n + window + n_sink keys: short steps keep that small
 
     def __init__(self, config, dtype: torch.dtype, device: torch.device | str, window: int, n_sink: int = 0):
         super().__init__(config, dtype, device)
         self.window, self.n_sink = window, n_sink
 
-    def open(self, capacity: int) -> int:
-        """Room for a new request of at most `capacity` tokens. Raises OutOfMemory, naming the bytes asked for."""
-        config, held = self.config, min(capacity, self.window + self.n_sink)
-        shape = (config.n_layers, config.n_kv_heads, held, config.head_dim)
-        return self.take(
-            lambda: Ring(*(torch.empty(shape, dtype=self.dtype, device=self.device) for _ in range(2)), capacity),
-            f"a window of {held:,} tokens, {self.bytes_for(capacity):,} bytes",
-        )
-
     def bytes_for(self, n_tokens: int) -> int:
         """Bytes of keys and values kept of a request of n tokens, over all layers."""
         config, held = self.config, min(n_tokens, self.window + self.n_sink)
-        return 2 * config.n_layers * config.n_kv_heads * config.head_dim * held * self.dtype.itemsize
+        return config.n_layers * config.n_kv_heads * (config.head_dim + config.value_dim) * held * self.dtype.itemsize
 
-    def _step(self, ring: Ring, layer: int, k: Tensor, v: Tensor, n_past: int) -> tuple[Tensor, ...]:
+    def _first_room(self, n_known: int, capacity: int) -> int:
+        return capacity  # of which the window and the sinks are all that is ever kept
+
+    def _slot(self, capacity: int) -> Ring:
+        config, held = self.config, min(capacity, self.window + self.n_sink)
+        keys, values = (
+            torch.empty(config.n_layers, config.n_kv_heads, held, D, dtype=self.dtype, device=self.device)
+            for D in (config.head_dim, config.value_dim)
+        )
+        return Ring(keys, values, capacity)
+
+    def _step(
+        self, ring: Ring, layer: int, k: Tensor, v: Tensor, n_past: int, window: int | None
+    ) -> tuple[Tensor, ...]:
         """Write what stays of one request's step; return (K, V), or (K, V, visible) where rows see different keys."""
         keys, values = ring.keys[layer].transpose(0, 1), ring.values[layer].transpose(0, 1)
-        total = n_past + len(k)
+        n, total = len(k), n_past + len(k)
+        # Of the new positions, those that are still kept once the step is done: the rows to write, and where.
         stays = kept_positions(total, self.window, self.n_sink)
         stays = stays[stays >= n_past]
         place, rows = self._places(stays), (stays - n_past).to(k.device)
-        if len(k) == 1 or total <= self.window + self.n_sink:
+        if window is None and (n == 1 or total <= self.window + self.n_sink):
             # What is overwritten, no row may see: once written, the storage is the answer. Decode needs no order.
             keys[place], values[place] = k[rows], v[rows]
             return keys[:total], values[:total]
+        # Several rows see more than is kept: the past as it is now, in order, with all new tokens behind it. It is read
+        # before anything is written over it.
         past = self._places(kept_positions(n_past, self.window, self.n_sink))
-        visible = window_mask(n_past, len(k), self.window, self.n_sink).to(k.device)
+        visible = window_mask(n_past, n, self.window, self.n_sink, window).to(k.device)
         entry = torch.cat([keys[past], k]), torch.cat([values[past], v]), visible
         keys[place], values[place] = k[rows], v[rows]
         return entry
 
     def _places(self, positions: Int[Tensor, "m"]) -> Int[Tensor, "m"]:
-        """Where positions are stored: sinks first, then the ring."""
+        """Where positions are stored: sinks first, each in its own place, then the ring, which the others go round."""
         ring = self.n_sink + (positions - self.n_sink) % self.window
         return torch.where(positions < self.n_sink, positions, ring).to(self.device)
 
@@ -80,6 +88,11 @@ class Ring:
     keys: Tensor
     values: Tensor
     capacity: int
+
+    @property
+    def reserved(self) -> int:
+        """All tokens that may come: a ring never grows."""
+        return self.capacity
 
     def tensors(self) -> tuple[Tensor, Tensor]:
         """All that is held."""
@@ -93,8 +106,12 @@ def kept_positions(length: int, window: int, n_sink: int) -> Int[Tensor, "m"]:
 
 
 @lru_cache(maxsize=8)  # a step asks for the same mask in every layer
-def window_mask(n_past: int, n: int, window: int, n_sink: int) -> Bool[Tensor, "n m"]:
-    """Which keys each of n new tokens sees: columns are the positions kept of the first n_past, then the n new ones."""
+def window_mask(n_past: int, n: int, window: int, n_sink: int, of_layer: int | None = None) -> Bool[Tensor, "n m"]:
+    """Which keys each of n new tokens sees: columns are the positions kept of the first n_past, then the n new ones.
+
+    of_layer: the layer's own window, where it has one; its sinks lie behind it like any other token.
+    """
     new = torch.arange(n_past, n_past + n)
     key, query = torch.cat([kept_positions(n_past, window, n_sink), new]), new[:, None]
-    return (key <= query) & ((key > query - window) | (key < n_sink))
+    visible = (key <= query) & ((key > query - window) | (key < n_sink))
+    return visible if of_layer is None else visible & (key > query - of_layer)

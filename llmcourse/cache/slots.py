@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from llmcourse.batch import Batch
-from llmcourse.errors import OutOfMemory
+from llmcourse.cache.base import KVCache, window_of
+from llmcourse.errors import OutOfMemory, naming_memory
 
 
-class Slots:
+class Slots(KVCache):
     """Slots 0, 1, 2, … of a cache; the smallest free number is given out first.
 
-    A slot holds an object with `tensors()`, all the tensors that keep the request's keys and values, and `capacity`, the
-    most tokens that it may be given. A cache says in `_step` what it does with one request's part of a step.
+    A slot holds an object with `tensors()`, all the tensors that keep the request's keys and values, `capacity`, the most
+    tokens that it may be given, and `reserved`, how many of them fit without another allocation. A cache says in `_slot` what a new one holds, in `_grow` how one gets room for more
+    tokens, and in `_step` what it does with one request's part of a step.
     """
-
-    keeps_past, step_tokens = True, None
 
     def __init__(self, config, dtype: torch.dtype, device: torch.device | str):
         self.config, self.dtype, self.device = config, dtype, device
         self.slots: dict[int, object] = {}
 
-    def take(self, make: Callable[[], object], what: str) -> int:
-        """Put `make()` into a new slot and return its number. Raises OutOfMemory naming `what` did not fit."""
-        try:
-            contents = make()
-        except (RuntimeError, MemoryError) as error:
-            raise OutOfMemory(f"no memory for {what} on {self.device}. Ask for fewer requests at once.") from error
+    def open(self, ids: Sequence[int], capacity: int) -> tuple[int, int]:
+        """Start a request of at most `capacity` tokens, with room for those that are known.
+
+        ids: the tokens known so far, at most `capacity`.
+        Returns its slot, and how many of ids are there already: 0.
+        Raises OutOfMemory, naming the bytes asked for.
+        """
+        room = self._first_room(len(ids), capacity)
+        with naming_memory(self._what(room)):
+            contents = self._slot(capacity)
+            self._grow(contents, room)
         slot = next(number for number in range(len(self.slots) + 1) if number not in self.slots)
         self.slots[slot] = contents
-        return slot
+        return slot, 0
+
+    def reserve(self, slot: int, length: int) -> bool:
+        """Make room for a request's first `length` tokens; False where there is no memory for them.
+
+        Raises ValueError for more tokens than the slot was opened for.
+        """
+        kept = self.slots[slot]
+        if length > kept.capacity:
+            raise ValueError(f"{length} tokens do not fit into slot {slot}, opened for {kept.capacity}")
+        try:
+            with naming_memory(self._what(length)):
+                self._grow(kept, length)
+        except OutOfMemory:
+            return False
+        return True
 
     def update(
         self, layer: int, k: Float[Tensor, "n Hkv D"], v: Float[Tensor, "n Hkv D"], batch: Batch
@@ -44,16 +64,29 @@ class Slots:
             (K, V), each [T, Hkv, D], T counting the new tokens; or (K, V, visible) where some row may not see all of the
             keys up to its own (docs/parts.md).
 
-        Raises, before anything of that request is written, ValueError when the tokens do not fit, and OutOfMemory when
-        there is no memory to grow into.
+        Raises ValueError, before anything of that request is written, when there is no room for the tokens.
         """
-        entries = []
-        for r, number in enumerate(batch.slots):
-            kept, rows, stop = self.slots[number], batch.rows(r), batch.lengths[r]
-            if stop > kept.capacity:
-                raise ValueError(f"{stop} tokens do not fit into slot {number}, opened for {kept.capacity}")
-            entries.append(self._step(kept, layer, k[rows], v[rows], stop - (rows.stop - rows.start)))
+        entries, window = [], window_of(self.config, layer)
+        for r, piece in enumerate(batch.pieces):
+            kept, rows = self.slots[piece.slot], batch.rows(r)
+            if piece.length > kept.capacity or piece.length > kept.reserved:
+                room = f"opened for {kept.capacity}" if piece.length > kept.capacity else f"which has room for {kept.reserved}"
+                raise ValueError(f"{piece.length} tokens do not fit into slot {piece.slot}, {room}; `reserve` makes room")
+            entries.append(self._step(kept, layer, k[rows], v[rows], piece.n_past, window))
         return entries
+
+    def _first_room(self, n_known: int, capacity: int) -> int:
+        """For how many tokens a new request gets room at once."""
+        return n_known
+
+    def _grow(self, kept, needed: int) -> None:
+        """Make room in a slot for `needed` tokens in all."""
+
+    def _what(self, n_tokens: int) -> str:
+        return (
+            f"a KV cache of {n_tokens:,} tokens: {self.bytes_for(n_tokens):,} bytes on {self.device}. "
+            "Ask for fewer tokens (max_tokens), a shorter prompt, or fewer requests at once."
+        )
 
     def close(self, slot: int) -> None:
         """Give a request's memory back. Raises KeyError for a slot that is not open."""

@@ -6,7 +6,7 @@ from llmcourse.checks import exercise, probe
 
 from .smaller_cache_inputs import HINTS, attended, feed, held, keys_and_values, spread
 
-OWN_WORK = ("llmcourse.cache.packed", "llmcourse.cache.quantized", "llmcourse.cache.sliding", "llmcourse.engine",
+OWN_WORK = ("llmcourse.cache.coded", "llmcourse.cache.quantized", "llmcourse.cache.sliding", "llmcourse.engine",
             "llmcourse.workbook", "torch.quantize_per_tensor", "torch.quantize_per_channel",
             "torch.fake_quantize_per_tensor_affine", "transformers")
 

@@ -76,7 +76,7 @@ def doubling_the_context_halves_the_batch() -> Found:
     model, reserved = engine().model, []
     for context in contexts[:2]:
         cache = ContiguousCache(model.config, model.dtype, model.device, first_tokens=context)
-        slot = cache.slots[cache.open(context)]
+        slot = cache.slots[cache.open([1], context)[0]]
         reserved.append(slot.keys.nbytes + slot.values.nbytes)
     each = ", ".join(f"{n} requests of {context:,} tokens" for n, context in zip(fit, contexts))
     measured = (f"{each}; here a request of {contexts[1]:,} tokens reserves {reserved[1] / reserved[0]:g} times as much "

@@ -11,7 +11,8 @@ from llmcourse.cli.options import INTERRUPTED, OUTPUT, SAMPLING, AsJson, CacheNa
 from llmcourse.cli.prompt import read_text, unescape
 
 if TYPE_CHECKING:
-    from llmcourse.engine.engine import Engine, Stream
+    from llmcourse.engine.engine import Engine
+    from llmcourse.engine.token_stream import Stream
     from llmcourse.engine.request import Result
     from llmcourse.workbook.mine import Mine
 

@@ -27,7 +27,7 @@ PartsName = Annotated[
     Optional[str],
     typer.Option(
         "--parts",
-        help="Table of parts: reference (to be read) or cpu (fast). Without it: the fastest for the device.",
+        help="Table of parts: reference (to be read), cpu, or fused (for accelerators). Without it: the fastest for the device.",
         show_default=False,
         rich_help_panel=MODEL,
     ),

@@ -10,7 +10,7 @@ from llmcourse.cli import show
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from llmcourse.engine.engine import Stream, Token
+    from llmcourse.engine.token_stream import Stream, Token
 
 _PIECE_COLUMNS, _BAR_COLUMNS = 18, 30
 _EIGHTHS = ("", *"▏▎▍▌▋▊▉")

@@ -5,42 +5,29 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from llmcourse.cache import make_cache
 from llmcourse.engine.prompts import IdsOnly, is_one_prompt, prompt_ids
 from llmcourse.engine.request import Request, Result, TokenLogprobs
 from llmcourse.engine.runner import Runner
-from llmcourse.engine.sampling import SamplingParams, uniform
+from llmcourse.engine.sampling import SamplingParams, one_of, params_of, uniform
 from llmcourse.engine.scheduler import Scheduler
-from llmcourse.errors import CourseError, NonFiniteLogits
+from llmcourse.engine.token_stream import Stream
+from llmcourse.engine.turn import Turn
+from llmcourse.errors import NonFiniteLogits
 from llmcourse.model.llama import check_ids
 from llmcourse.model.load import load_model, load_tokenizer
-from llmcourse.ops import Parts, default_parts
-
-
-@dataclass(frozen=True)
-class Token:
-    """One step of a stream.
-
-    Args:
-        id: the token chosen in this step.
-        text: what became readable: empty while half a character or the start of a stop string is held back.
-        seconds: since the previous token (the first: since the request arrived).
-        logprobs: where they were asked for.
-    """
-
-    id: int
-    text: str
-    seconds: float
-    logprobs: TokenLogprobs | None
+from llmcourse.ops import Limits, Parts, default_parts
 
 
 class Engine:
     """Runs prompts through a model, many at once.
+
+    Threads may share an engine: a step, and whatever adds or cancels a request, is one thread's at a time, and the others
+    wait. Each call gets its own requests' tokens and errors, whoever's step computed them.
 
     Args:
         model: a loaded model, a name as for `load_model`, or None for the default model.
@@ -75,11 +62,15 @@ class Engine:
         self.model = model
         self.parts = parts or default_parts(model.device.type)
         self.tokenizer = self.parts.tokenizer(tokenizer)
-        kept = make_cache(cache, model.config, model.dtype, model.device)
+        kept = model.new_cache(cache, self.parts)
         self.cache = self.parts.cache(kept)
         self.scheduler = Scheduler(max_requests, kept.step_tokens if max_step_tokens is None else max_step_tokens)
-        self.runner = Runner(model.packed(self.parts.pack), self.parts, self.cache)
+        context = model.config.context
+        limits = Limits(max_requests, self.scheduler.max_step_tokens or max_requests * context, context)
+        self.runner = Runner(model, self.parts, self.cache, limits)
         self.eos_ids = frozenset(model.config.eos_ids) | tokenizer.eos_ids
+        self._turn = Turn()
+        self._abandoned: list[Request] = []
 
     def generate(self, prompts, params: SamplingParams | Sequence[SamplingParams] | None = None, **settings):
         """Run prompts to their end.
@@ -93,21 +84,19 @@ class Engine:
         Returns:
             a Result for one prompt, a list of Results for a list.
 
-        Raises PromptTooLong, BadSamplingParams, NonFiniteLogits, OutOfMemory, ChatTemplateError. Nothing of the call is
-        left in the engine then.
+        Raises PromptTooLong, BadSamplingParams, NonFiniteLogits, OutOfMemory, ChatTemplateError, and what a stage or a
+        sampler of your own raises. Nothing of the call is left in the engine then, nor after Ctrl-C; other requests go on.
         """
         single = is_one_prompt(prompts)
         prompts = [prompts] if single else list(prompts)
-        shared = not isinstance(params, Sequence)
-        each = [one_of(params, settings)] * len(prompts) if shared else list(params)
-        if len(each) != len(prompts):
-            raise ValueError(f"{len(each)} SamplingParams for {len(prompts)} prompts: give one for all, or one for each")
-        requests: list[Request] = []
+        each, shared = params_of(params, settings, len(prompts))
+        requests = [self.request(prompt, own, i if shared else 0) for i, (prompt, own) in enumerate(zip(prompts, each))]
         try:
-            for i, (prompt, own) in enumerate(zip(prompts, each)):
-                requests.append(self.add(prompt, own, stream=i if shared else 0))
+            for request in requests:
+                self._queue(request)
             while any(request.finish_reason is None for request in requests):
                 self.step()
+                self._raise_errors(requests)
         finally:
             for request in requests:
                 self.cancel(request)
@@ -116,131 +105,126 @@ class Engine:
 
     def stream(self, prompt, params: SamplingParams | None = None, **settings) -> Stream:
         """Run one prompt and hand out its tokens as they come; arguments and errors as for `generate`."""
-        return Stream(self, self.add(prompt, one_of(params, settings)))
+        stream = Stream(self, self.request(prompt, one_of(params, settings)))
+        self._queue(stream.request)
+        return stream
 
     def add(self, prompt, params: SamplingParams, stream: int = 0) -> Request:
-        """Queue one prompt. `step` does the work; `generate` and `stream` call both.
+        """Queue one prompt. `step` does the work; `generate` and `stream` do both.
 
-        Raises PromptTooLong when the context leaves no room for a single new token.
+        Raises as `request`.
         """
+        request = self.request(prompt, params, stream)
+        self._queue(request)
+        return request
+
+    def request(self, prompt, params: SamplingParams, stream: int = 0) -> Request:
+        """What `add` queues. Raises PromptTooLong when the context leaves no room for a single new token."""
         ids = prompt_ids(prompt, self.tokenizer)
         check_ids(ids, self.model.config, room=1)
-        request = Request(
+        return Request(
             prompt_ids=ids,
             params=params,
             seed=secrets.randbits(62) if params.seed is None else params.seed,
             stream=stream,
             max_output=min(params.max_tokens, self.model.config.context - len(ids)),
-            decoder=self.tokenizer.stream(params.stop),
+            make_decoder=lambda: self.tokenizer.stream(params.stop),
             arrived=time.perf_counter(),
         )
-        self.scheduler.add(request)
-        return request
 
     def step(self) -> list[Request]:
-        """One pass of the model over what the scheduler chose. Returns the requests that gained a token."""
-        scheduled = self.scheduler.schedule()
-        for request, _ in scheduled:
-            if request.slot is None:
-                request.slot = self.cache.open(len(request.prompt_ids) + request.max_output)
-        advanced = self.runner.run(scheduled) if scheduled else []
-        for request, logits in advanced:
-            self._append(request, logits)
-            if request.finish_reason is not None:
-                self._release(request)
-        return [request for request, _ in advanced]
+        """One pass of the model over what the scheduler chose. Returns the requests that gained a token.
+
+        A request whose next token cannot be chosen ends with finish_reason "error" and its `error`; the others go on.
+        Where the pass itself fails, the exception is raised here, and all requests of the step will be computed again.
+        """
+        with self._turn:
+            self._forget_abandoned()
+            scheduled = self.scheduler.schedule(self.cache)
+            try:
+                complete = self.runner.run(scheduled) if scheduled else []
+                for (request, logits), token in zip(complete, self._choose(complete)):
+                    self._append(request, logits, token)
+            except BaseException:
+                for request, _ in scheduled:
+                    self.scheduler.preempt(request, self.cache)
+                raise
+            finally:
+                for request, _ in scheduled:
+                    if request.finish_reason is not None:
+                        self.scheduler.remove(request, self.cache)
+                self._forget_abandoned()
+            return [request for request, _ in complete if request.error is None]
 
     def cancel(self, request: Request) -> None:
         """Stop a request and free its memory; what it produced stays readable. Does nothing once it is finished."""
-        if request.finish_reason is None:
-            request.finish_reason = "cancelled"
-            request.text += request.decoder.finish()
-            self._release(request)
+        with self._turn:
+            self._stop(request)
 
-    def _append(self, request: Request, logits: Tensor) -> None:
-        """Choose the next token from logits [V] and decide whether the request ends with it."""
-        params, position = request.params, request.n_tokens
-        try:
-            u = uniform(request.seed, request.stream, position)
-            token = self.parts.sample(logits, params, u, request.ids)
-        except NonFiniteLogits as error:
-            raise NonFiniteLogits(f"{request}, position {position}: {error}") from error
-        request.ids.append(token)
-        request.token_times.append(time.perf_counter())
-        if params.logprobs is not None:
-            request.logprobs.append(log_probabilities(logits, token, params.logprobs))
-        if token in self.eos_ids and not params.ignore_eos:
-            request.finish_reason = "stop"
-        else:
-            request.text += request.decoder.push(token)
-            if request.decoder.stopped:
-                request.finish_reason = "stop"
-            elif request.n_output == request.max_output:
-                request.finish_reason = "length"
+    def abandon(self, request: Request) -> None:
+        """Cancel a request now, or at the end of the step that is running: whoever asked for it is gone."""
         if request.finish_reason is not None:
-            request.text += request.decoder.finish()
+            return
+        self._abandoned.append(request)
+        if self._turn.now():
+            try:
+                self._forget_abandoned()
+            finally:
+                self._turn.end()
 
-    def _release(self, request: Request) -> None:
-        self.scheduler.remove(request)
-        if request.slot is not None:
-            self.cache.close(request.slot)
-            request.slot = None
+    def _queue(self, request: Request) -> None:
+        with self._turn:
+            self.scheduler.add(request)
 
+    def _stop(self, request: Request) -> None:
+        self.scheduler.remove(request, self.cache)
+        request.end("cancelled")
 
-class Stream:
-    """The tokens of one request, one by one: `for token in stream: print(token.text, end="")`.
+    def _forget_abandoned(self) -> None:
+        while self._abandoned:
+            self._stop(self._abandoned.pop())
 
-    `close()`, or leaving a `with` block, cancels what is not finished. `result` is readable at any time.
-    """
+    def _choose(self, complete: Sequence[tuple[Request, Tensor]]) -> Iterator[int | Exception]:
+        """The next token of each request after its logits, or why there is none.
 
-    def __init__(self, engine: Engine, request: Request):
-        self.engine, self.request = engine, request
-        self.n_given, self.n_characters = 0, 0
+        A sampler for many rows is tried first. Where one of them is bad, each is asked for alone, and the fault is its own.
+        """
+        us = [uniform(request.seed, request.stream, request.n_tokens) for request, _ in complete]
+        if self.parts.sample_rows is not None and len(complete) > 1:
+            logits, params = torch.stack([row for _, row in complete]), [request.params for request, _ in complete]
+            try:
+                tokens = self.parts.sample_rows(logits, params, us, [request.ids for request, _ in complete])
+            except Exception:
+                pass  # asked for alone, below, the bad row says what is wrong with it
+            else:
+                yield from tokens
+                return
+        for (request, row), u in zip(complete, us):
+            try:
+                yield self.parts.sample(row, request.params, u, request.ids)
+            except Exception as error:
+                yield error
 
-    def __iter__(self) -> Iterator[Token]:
-        return self
-
-    def __next__(self) -> Token:
-        request = self.request
+    def _append(self, request: Request, logits: Tensor, token: int | Exception) -> None:
+        """Give a request its next token, or end it with the error that came instead."""
+        params = request.params
         try:
-            while self.n_given == request.n_output:
-                if request.finish_reason is not None:
-                    raise StopIteration
-                self.engine.step()
-        except CourseError:
-            self.close()
-            raise
-        i, times = self.n_given, request.token_times
-        token = Token(
-            id=request.ids[len(request.prompt_ids) + i],
-            text=request.text[self.n_characters :],
-            seconds=times[i] - (times[i - 1] if i else request.arrived),
-            logprobs=request.logprobs[i] if request.logprobs else None,
-        )
-        self.n_given, self.n_characters = i + 1, len(request.text)
-        return token
+            if isinstance(token, Exception):
+                raise token
+            logprobs = None if params.logprobs is None else log_probabilities(logits, token, params.logprobs)
+            ends_text = token in self.eos_ids and not params.ignore_eos
+            request.append(token, ends_text, time.perf_counter(), logprobs)
+        except NonFiniteLogits as error:
+            named = NonFiniteLogits(f"{request}, position {request.n_tokens}: {error}")
+            named.__cause__ = error
+            request.fail(named)
+        except Exception as error:
+            request.fail(error)
 
-    @property
-    def result(self) -> Result:
-        """What there is so far; its finish_reason is "cancelled" until the stream has ended."""
-        return Result.of(self.request)
-
-    def close(self) -> None:
-        """Cancel the request unless it is finished."""
-        self.engine.cancel(self.request)
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_exception) -> None:
-        self.close()
-
-
-def one_of(params: SamplingParams | None, settings: dict) -> SamplingParams:
-    """The params given, or made of settings by name. Raises TypeError for both at once."""
-    if params is not None and settings:
-        raise TypeError(f"give params or settings, not both; got params and {', '.join(settings)}")
-    return params or SamplingParams(**settings)
+    def _raise_errors(self, requests: Sequence[Request]) -> None:
+        for request in requests:
+            if request.error is not None:
+                raise request.error
 
 
 def log_probabilities(logits: Float[Tensor, "V"], token: int, n_top: int) -> TokenLogprobs:

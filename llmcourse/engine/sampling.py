@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import index
 
 from llmcourse.errors import BadSamplingParams
 
@@ -20,14 +22,14 @@ class SamplingParams:
         top_k: keep the k likeliest tokens; 0 keeps all.
         top_p: keep the likeliest tokens until their probabilities reach p, in [0, 1]; 1 keeps all.
         min_p: keep tokens at least min_p times as likely as the likeliest, in [0, 1]; 0 keeps all.
-        repetition_penalty: > 1 makes tokens of the prompt and output less likely; 1 does nothing; > 0.
+        repetition_penalty: > 1 makes tokens of the prompt and output less likely; 1 does nothing; 1e-6 to 1e6.
         seed: the same seed gives the same draws, alone or in a batch; None draws a fresh one.
-        stop: strings that end the output; they do not appear in the text.
+        stop: strings that end the output, a single one, or None; they do not appear in the text.
         ignore_eos: go on after an end-of-text token, up to max_tokens (for benchmarks).
         logprobs: None, or how many of the likeliest tokens to report per position, with their log-probabilities under
             the model's own distribution (before penalty and filters); 0 reports the chosen token only.
 
-    Raises BadSamplingParams naming the parameter, its value and the range.
+    Numbers may be NumPy's or PyTorch's. Raises BadSamplingParams naming the parameter, its value and the range.
     """
 
     max_tokens: int = 256
@@ -42,36 +44,84 @@ class SamplingParams:
     logprobs: int | None = None
 
     def __post_init__(self) -> None:
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
-        object.__setattr__(self, "stop", stop)
-        check_whole("max_tokens", self.max_tokens, 1)
-        check_whole("top_k", self.top_k, 0)
-        check_number("temperature", self.temperature, 0, math.inf)
-        check_number("top_p", self.top_p, 0, 1)
-        check_number("min_p", self.min_p, 0, 1)
-        check_number("repetition_penalty", self.repetition_penalty, 0, math.inf, above=True)
+        def whole(name: str, least: int | None) -> None:
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
+
+        def number(name: str, low: float, high: float) -> None:
+            object.__setattr__(self, name, real_number(name, getattr(self, name), low, high))
+
+        whole("max_tokens", 1)
+        whole("top_k", 0)
+        number("temperature", 0, math.inf)
+        number("top_p", 0, 1)
+        number("min_p", 0, 1)
+        number("repetition_penalty", 1e-6, 1e6)
         if self.seed is not None:
-            check_whole("seed", self.seed, None)
+            whole("seed", None)
         if self.logprobs is not None:
-            check_whole("logprobs", self.logprobs, 0)
-        if any(not isinstance(text, str) or not text for text in stop):
-            raise BadSamplingParams(f"stop must hold non-empty strings, got {self.stop!r}")
+            whole("logprobs", 0)
+        object.__setattr__(self, "stop", stop_strings(self.stop))
 
 
-def check_whole(name: str, value, least: int | None) -> None:
-    """Raise BadSamplingParams unless value is a whole number ≥ least (any whole number when least is None)."""
-    if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
+def stop_strings(stop) -> tuple[str, ...]:
+    """One stop string, several, or None for none, as a tuple. Raises BadSamplingParams."""
+    if stop is None:
+        return ()
+    stops = (stop,) if isinstance(stop, str) or not isinstance(stop, Iterable) else tuple(stop)
+    if any(not isinstance(text, str) or not text for text in stops):
+        raise BadSamplingParams(f"stop must hold non-empty strings, got {stop!r}")
+    return tuple(map(str, stops))
+
+
+def whole_number(name: str, value, least: int | None) -> int:
+    """The value as an int, NumPy's and PyTorch's whole numbers included. Raises BadSamplingParams for anything else, or
+    one below `least` (None: any will do)."""
+    try:
+        number = None if isinstance(value, bool) else index(value)
+    except TypeError:
+        number = None
+    if number is None or (least is not None and number < least):
         wanted = "a whole number" if least is None else f"a whole number, at least {least}"
         raise BadSamplingParams(f"{name} must be {wanted}, got {value!r}")
+    return number
 
 
-def check_number(name: str, value, low: float, high: float, above: bool = False) -> None:
-    """Raise BadSamplingParams unless value is a finite number in [low, high] (above `low` itself when `above`)."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or not low <= value <= high or (above and value == low):
-        least = f"above {low:g}" if above else f"at least {low:g}"
+def real_number(name: str, value, low: float, high: float) -> float:
+    """The value as a Python number, NumPy's and PyTorch's single numbers included. Raises BadSamplingParams for anything
+    else, or one that is not finite or not in [low, high]."""
+    try:
+        number = math.nan if isinstance(value, (bool, str, bytes)) else float(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # no number, or an array of several
+        number = math.nan
+    if not math.isfinite(number) or not low <= number <= high:
         most = "" if high == math.inf else f" and at most {high:g}"
-        raise BadSamplingParams(f"{name} must be a number {least}{most}, got {value!r}")
+        raise BadSamplingParams(f"{name} must be a number at least {low:g}{most}, got {value!r}")
+    return value if isinstance(value, (int, float)) and type(value) in (int, float) else number
+
+
+def one_of(params: SamplingParams | None, settings: dict) -> SamplingParams:
+    """The params given, or made of settings by name. Raises TypeError for both at once."""
+    if params is not None and not isinstance(params, SamplingParams):
+        raise TypeError(f"params is a SamplingParams, got {params!r}; settings are given by their names")
+    if params is not None and settings:
+        raise TypeError(f"give params or settings, not both; got params and {', '.join(settings)}")
+    return params or SamplingParams(**settings)
+
+
+def params_of(params, settings: dict, n: int) -> tuple[list[SamplingParams], bool]:
+    """One SamplingParams for each of n prompts, and whether they share a single one.
+
+    Raises TypeError for params and settings at once, or for anything that is no SamplingParams, ValueError for another
+    number of them than prompts.
+    """
+    if params is None or isinstance(params, SamplingParams):
+        return [one_of(params, settings)] * n, True
+    if isinstance(params, Mapping) or not isinstance(params, Iterable):
+        raise TypeError(f"params is a SamplingParams or a list of them, got {params!r}; settings are given by their names")
+    each = [one_of(own, settings) for own in params]
+    if len(each) != n:
+        raise ValueError(f"{len(each)} SamplingParams for {n} prompts: give one for all, or one for each")
+    return each, False
 
 
 def uniform(seed: int, stream: int, position: int) -> float:

@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from llmcourse.batch import Batch, Piece
-from llmcourse.cache import make_cache
+from llmcourse.errors import OutOfMemory
 from llmcourse.model.llama import check_ids
-from llmcourse.ops import Parts, default_parts
+from llmcourse.ops import Limits, Parts, default_parts
 
 _STEP_TOKENS = 256  # logits of a step: 256 × 49,152 × 4 bytes = 50 MB for the default model
 
@@ -112,15 +112,16 @@ def perplexity(
     config, parts, ids = model.config, parts or default_parts(model.device.type), list(ids)
     if protocol.bos and config.bos_id is None:
         raise ValueError(f"{model.name} has no BOS: choose a protocol with bos=False")
-    made = make_cache(cache, config, model.dtype, model.device)
+    made = model.new_cache(cache, parts)
     kept = parts.cache(made)
     longest = protocol.window + protocol.bos
     step = longest if not made.keeps_past else step_tokens or min(made.step_tokens or longest, _STEP_TOKENS)
-    packed, nll, tokens, context = model.packed(parts.pack), [], [], []
+    compute = model.prepared(parts, kept, Limits(1, step, config.context))
+    nll, tokens, context = [], [], []
     for start, first, stop in protocol.windows(len(ids)):
         read = [config.bos_id] * protocol.bos + ids[start:stop]
         check_ids(read, config)
-        scores = _token_nll(packed, parts, kept, read, step)
+        scores = _token_nll(compute, kept, read, step, model.device)
         offset = start + 1 - protocol.bos  # scores[i] belongs to token offset + i of the text
         nll.append(scores[first - offset :])
         tokens.append(torch.arange(first, stop))
@@ -130,13 +131,15 @@ def perplexity(
     return Perplexity(torch.cat(nll).cpu(), torch.cat(tokens), torch.cat(context), protocol)
 
 
-def _token_nll(model, parts: Parts, cache, ids: list[int], step: int) -> Float[Tensor, "n-1"]:
+def _token_nll(compute, cache, ids: list[int], step: int, device) -> Float[Tensor, "n-1"]:
     """Negative log-likelihood of ids[1:], each given all ids before it, in float64."""
-    slot, scores = cache.open(len(ids)), []
+    (slot, _), scores = cache.open(ids[:1], len(ids)), []
     try:
         for start in range(0, len(ids) - 1, step):
             piece = ids[start : min(start + step, len(ids) - 1)]
-            logits = model.forward(Batch.of([Piece(piece, start, slot, n_sample=len(piece))], model.device), cache, parts)
+            if not cache.reserve(slot, start + len(piece)):
+                raise OutOfMemory(f"no memory for a KV cache of {start + len(piece):,} tokens: take a shorter window")
+            logits = compute(Batch.of([Piece(piece, start, slot, n_sample=len(piece))], cache, device))
             following = torch.tensor(ids[start + 1 : start + 1 + len(piece)], device=logits.device)
             chosen = logits.gather(1, following[:, None])[:, 0].double()
             scores.append(logits.logsumexp(-1).double() - chosen)

@@ -10,7 +10,7 @@ import torch
 from llmcourse.batch import Batch, Piece
 from llmcourse.cache import ContiguousCache, NoCache
 from llmcourse.measure.clock import median_time
-from llmcourse.ops import Parts, default_parts
+from llmcourse.ops import Limits, Parts, default_parts
 
 ANY_ID = 1
 
@@ -29,22 +29,23 @@ def step_seconds(
     the numbers are.
     """
     parts = parts or default_parts(model.device.type)
-    packed = model.packed(parts.pack)
     if cached:
         cache = _filled(model, length)
-        batch = Batch.of([Piece([ANY_ID], n_past=length - 1)], model.device)
+        pieces = [Piece([ANY_ID], n_past=length - 1)]
     else:
-        cache, batch = NoCache(), Batch.of([Piece([ANY_ID] * length)], model.device)
-    return median_time(lambda: packed.forward(batch, cache, parts), model.device, runs, warm_up)
+        cache, pieces = NoCache(model.config), [Piece([ANY_ID] * length)]
+    compute = model.prepared(parts, cache, Limits(1, length, model.config.context))
+    batch = Batch.of(pieces, cache, model.device)
+    return median_time(lambda: compute(batch), model.device, runs, warm_up)
 
 
 def _filled(model, length: int) -> ContiguousCache:
     """A cache that holds `length` − 1 tokens in slot 0, and has room for one more."""
     config = model.config
     cache = ContiguousCache(config, model.dtype, model.device, first_tokens=length)
-    cache.open(length)
+    cache.open([ANY_ID] * length, length)
     if length > 1:
-        batch = Batch.of([Piece([ANY_ID] * (length - 1))], model.device)
+        batch = Batch.of([Piece([ANY_ID] * (length - 1))], cache, model.device)
         shape = (length - 1, config.n_kv_heads, config.head_dim)
         for layer in range(config.n_layers):
             k, v = (torch.randn(shape, device=model.device).to(model.dtype) for _ in range(2))

@@ -61,6 +61,13 @@ class ModelConfig:
     qk_norm: bool = False
     bos_id: int | None = None
     eos_ids: tuple[int, ...] = ()
+    windows: tuple[int | None, ...] | None = None
+    v_head_dim: int | None = None
+
+    @property
+    def value_dim(self) -> int:
+        """Head size of the values: that of the keys unless the model says otherwise."""
+        return self.v_head_dim or self.head_dim
 
     @classmethod
     def from_hf(cls, hf: Mapping[str, Any], name: str = "model") -> ModelConfig:

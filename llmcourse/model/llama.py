@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from llmcourse.batch import Batch, Piece
-from llmcourse.cache import NoCache
+from llmcourse.cache import NoCache, make_cache
 from llmcourse.errors import PromptTooLong
 from llmcourse.ops import Limits, Parts, as_it_is, default_parts
 
@@ -67,7 +67,7 @@ class Llama:
         ids = ids.tolist() if isinstance(ids, Tensor) else list(ids)
         check_ids(ids, self.config)
         batch = Batch.of([Piece(ids, n_sample=len(ids))], device=self.device)
-        return self.forward(batch, NoCache(), parts or default_parts(self.device.type))
+        return self.forward(batch, NoCache(self.config), parts or default_parts(self.device.type))
 
     @torch.inference_mode()
     def forward(self, batch: Batch, cache, parts: Parts) -> Float[Tensor, "m V"]:
@@ -85,6 +85,12 @@ class Llama:
             x = x[batch.sample_rows]
         logits = parts.linear(parts.rms_norm(x, weights.norm, config.rms_eps), weights.head)
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+    def new_cache(self, spec: str, parts: Parts):
+        """An empty cache for this model, as `make_cache` names it: the table's own where it has one of that spec."""
+        wanted = spec, self.config, self.dtype, self.device
+        cache = None if parts.make_cache is None else parts.make_cache(*wanted)
+        return make_cache(*wanted) if cache is None else cache
 
     def prepared(self, parts: Parts, cache, limits: Limits) -> Callable[[Batch], Float[Tensor, "m V"]]:
         """The step of a table on this model and cache: one call computes a whole batch.

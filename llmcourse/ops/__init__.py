@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from llmcourse.ops.cpu import CPU
+from llmcourse.ops.fused import FUSED
 from llmcourse.ops.parts import STAGES, Limits, Parts, as_it_is
 from llmcourse.ops.reference import REFERENCE
 
-TABLES = {"reference": REFERENCE, "cpu": CPU}
+TABLES = {"reference": REFERENCE, "cpu": CPU, "fused": FUSED}
 
 
 def default_parts(device_type: str) -> Parts:
-    """The fastest tested table for a device: "cpu" on the CPU, "reference" elsewhere."""
-    return CPU if device_type == "cpu" else REFERENCE
+    """The fastest tested table for a device: "cpu" on the CPU, "fused" elsewhere."""
+    return CPU if device_type == "cpu" else FUSED
 
 
-__all__ = ["CPU", "REFERENCE", "STAGES", "TABLES", "Limits", "Parts", "as_it_is", "default_parts"]
+__all__ = ["CPU", "FUSED", "REFERENCE", "STAGES", "TABLES", "Limits", "Parts", "as_it_is", "default_parts"]

@@ -17,7 +17,7 @@ from llmcourse.ops.reference import REFERENCE
 
 def attend(
     q: Float[Tensor, "n Hq D"], kv: Sequence[tuple[Tensor, ...]], batch: Batch, scale: float
-) -> Float[Tensor, "n Hq D"]:
+) -> Float[Tensor, "n Hq Dv"]:
     """As `reference.attend`. PyTorch's fused kernel, one call a request."""
     if batch.n_requests == 1:
         return attend_one(q, scale, *kv[0])
@@ -28,9 +28,9 @@ def attend_one(
     q: Float[Tensor, "n Hq D"],
     scale: float,
     k: Float[Tensor, "T Hkv D"],
-    v: Float[Tensor, "T Hkv D"],
+    v: Float[Tensor, "T Hkv Dv"],
     visible: Bool[Tensor, "n T"] | None = None,
-) -> Float[Tensor, "n Hq D"]:
+) -> Float[Tensor, "n Hq Dv"]:
     """Attention of one request's last n tokens over the T that its cache returned: causal, or as `visible` says."""
     n, T = q.shape[0], k.shape[0]
     if n == 1 and visible is None:
@@ -45,12 +45,12 @@ def attend_one(
 
 
 def decode_one(
-    q: Float[Tensor, "1 Hq D"], k: Float[Tensor, "T Hkv D"], v: Float[Tensor, "T Hkv D"], scale: float
-) -> Float[Tensor, "1 Hq D"]:
+    q: Float[Tensor, "1 Hq D"], k: Float[Tensor, "T Hkv D"], v: Float[Tensor, "T Hkv Dv"], scale: float
+) -> Float[Tensor, "1 Hq Dv"]:
     """One query sees every key, so there is nothing to mask, and heads that share keys can pose as rows of one query."""
     Hkv, D = k.shape[1:]
     k, v = (x.transpose(0, 1)[None] for x in (k, v))
-    return F.scaled_dot_product_attention(q.view(1, Hkv, -1, D), k, v, scale=scale).view(1, -1, D)
+    return F.scaled_dot_product_attention(q.view(1, Hkv, -1, D), k, v, scale=scale).view(1, -1, v.shape[-1])
 
 
 def rms_norm(x: Float[Tensor, "... d"], weight: Float[Tensor, "d"], eps: float) -> Float[Tensor, "... d"]:

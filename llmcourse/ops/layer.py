@@ -32,7 +32,7 @@ def attention(
     n = batch.n_tokens
     q = parts.linear(h, weights.q, weights.q_bias).view(n, config.n_heads, config.head_dim)
     k = parts.linear(h, weights.k, weights.k_bias).view(n, config.n_kv_heads, config.head_dim)
-    v = parts.linear(h, weights.v, weights.v_bias).view(n, config.n_kv_heads, config.head_dim)
+    v = parts.linear(h, weights.v, weights.v_bias).view(n, config.n_kv_heads, config.value_dim)
     if weights.q_norm is not None:
         q = parts.rms_norm(q, weights.q_norm, config.rms_eps)
         k = parts.rms_norm(k, weights.k_norm, config.rms_eps)

@@ -92,16 +92,16 @@ def linear(
 
 def attend(
     q: Float[Tensor, "n Hq D"], kv: Sequence[tuple[Tensor, ...]], batch: Batch, scale: float
-) -> Float[Tensor, "n Hq D"]:
+) -> Float[Tensor, "n Hq Dv"]:
     """Causal attention of every request's new tokens over what its cache kept.
 
     Args:
         q: queries of all requests, end to end.
-        kv: what the cache returned for this layer: for each request (K, V), each [T', Hkv, D], or (K, V, visible) with
-            visible [n, T'] telling which of these keys each of its rows may see.
+        kv: what the cache returned for this layer: for each request (K, V), [T', Hkv, D] and [T', Hkv, Dv], or
+            (K, V, visible) with visible [n, T'] telling which of these keys each of its rows may see.
         scale: usually 1/√D.
     """
-    out = torch.empty_like(q)
+    out = q.new_empty(*q.shape[:2], kv[0][1].shape[-1])
     for r in range(batch.n_requests):
         k, v, *visible = kv[r]
         out[batch.rows(r)] = grouped_attention(q[batch.rows(r)], k, v, scale, *visible)
@@ -111,10 +111,10 @@ def attend(
 def grouped_attention(
     q: Float[Tensor, "n Hq D"],
     k: Float[Tensor, "T Hkv D"],
-    v: Float[Tensor, "T Hkv D"],
+    v: Float[Tensor, "T Hkv Dv"],
     scale: float,
     visible: Bool[Tensor, "n T"] | None = None,
-) -> Float[Tensor, "n Hq D"]:
+) -> Float[Tensor, "n Hq Dv"]:
     """Attention of the last n tokens over all T tokens of one request; Hq/Hkv query heads share a key/value head.
 
     Query row i sees the keys that row i of `visible` marks. Without it, row i stands at position T − n + i and sees

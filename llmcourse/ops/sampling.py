@@ -13,7 +13,7 @@ from llmcourse.errors import NonFiniteLogits
 
 
 def sample(logits: Float[Tensor, "V"], params, u: float, previous_ids: Sequence[int]) -> int:
-    """Choose the next token.
+    """Choose the next token: `draw(probabilities(…), u)`.
 
     Args:
         logits: one row of the model's output; −inf marks a token that may not be drawn.
@@ -23,19 +23,33 @@ def sample(logits: Float[Tensor, "V"], params, u: float, previous_ids: Sequence[
 
     Raises NonFiniteLogits when a logit is NaN or +inf, or when all are −inf.
     """
+    if params.temperature == 0:  # what follows comes to the same: all probability lies on one token
+        return int(penalised(logits, params, previous_ids).argmax())
+    return draw(probabilities(logits, params, previous_ids), u)
+
+
+def probabilities(logits: Float[Tensor, "V"], params, previous_ids: Sequence[int]) -> Float[Tensor, "V"]:
+    """The distribution that the next token is drawn from: penalty, temperature and filters applied. Arguments as `sample`.
+
+    In float64 (float32 where the device has no other), so that rounding cannot reach the last tokens.
+    """
+    logits = penalised(logits, params, previous_ids)
+    if params.temperature == 0:
+        logits = only(logits, logits.argmax()[None])
+    else:
+        logits = apply_temperature(logits, params.temperature)
+        for keep in FILTERS:
+            logits = keep(logits, params)
+    return logits.softmax(-1, dtype=torch.float32 if logits.device.type == "mps" else torch.float64)
+
+
+def penalised(logits: Float[Tensor, "V"], params, previous_ids: Sequence[int]) -> Float[Tensor, "V"]:
+    """The logits, checked, in float32 or wider, with the repetition penalty."""
     top = logits.max().item()
     if not math.isfinite(top):
         raise NonFiniteLogits(f"the largest of {len(logits):,} logits is {top}: nothing can be chosen from them")
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    if params.repetition_penalty != 1.0:
-        logits = repetition_penalty(logits, previous_ids, params.repetition_penalty)
-    if params.temperature == 0:
-        return int(logits.argmax())
-    logits = apply_temperature(logits, params.temperature)
-    logits = top_k_filter(logits, params.top_k)
-    logits = top_p_filter(logits, params.top_p)
-    logits = min_p_filter(logits, params.min_p)
-    return draw(logits, u)
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return repetition_penalty(wide, previous_ids, params.repetition_penalty)
 
 
 def repetition_penalty(logits: Float[Tensor, "V"], previous_ids: Sequence[int], penalty: float) -> Float[Tensor, "V"]:
@@ -57,9 +71,11 @@ def repetition_penalty(logits: Float[Tensor, "V"], previous_ids: Sequence[int], 
 def apply_temperature(logits: Float[Tensor, "V"], temperature: float) -> Float[Tensor, "V"]:
     """Divide by the temperature: below 1 sharper, above 1 flatter.
 
-    The maximum is subtracted first, so that a tiny temperature cannot overflow.
+    The maximum is subtracted first, so that a tiny temperature cannot overflow. One beyond the range of the logits' own
+    numbers counts as the nearest within it: 0 / 0 and −inf / inf would be NaN.
     """
-    return (logits - logits.max()) / temperature
+    range_ = torch.finfo(logits.dtype)
+    return (logits - logits.max()) / min(max(temperature, range_.tiny), range_.max)
 
 
 def top_k_filter(logits: Float[Tensor, "V"], k: int) -> Float[Tensor, "V"]:
@@ -107,12 +123,16 @@ def min_p_filter(logits: Float[Tensor, "V"], min_p: float) -> Float[Tensor, "V"]
     return logits.masked_fill(logits < logits.max() + math.log(min_p), -math.inf)
 
 
-def draw(logits: Float[Tensor, "V"], u: float) -> int:
-    """Invert the cumulative distribution: the first token, in order of ids, at which the running sum exceeds u.
-
-    The sum is taken in float64 (float32 where the device has no other), so that rounding cannot reach the last tokens.
-    """
-    wide = torch.float32 if logits.device.type == "mps" else torch.float64
-    running = logits.to(wide).softmax(-1).cumsum(-1)
+def draw(probabilities: Float[Tensor, "V"], u: float) -> int:
+    """Invert the cumulative distribution: the first token, in order of ids, at which the running sum exceeds u."""
+    running = probabilities.cumsum(-1)
     token = int(torch.searchsorted(running, u * running[-1], right=True))
-    return min(token, int((logits > -math.inf).nonzero()[-1]))
+    return min(token, int((probabilities > 0).nonzero()[-1]))
+
+
+# The filters of `probabilities`, in order: one line more is one filter more (docs/recipes.md).
+FILTERS = (
+    lambda logits, params: top_k_filter(logits, params.top_k),
+    lambda logits, params: top_p_filter(logits, params.top_p),
+    lambda logits, params: min_p_filter(logits, params.min_p),
+)

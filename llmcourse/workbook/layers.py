@@ -10,7 +10,7 @@ consequence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import torch
@@ -21,6 +21,7 @@ from llmcourse.cache import NoCache
 from llmcourse.errors import CourseError
 from llmcourse.model.llama import Llama, check_ids
 from llmcourse.ops import REFERENCE, Parts
+from llmcourse.ops.layer import layer as composed
 
 OK, DIFFERS, WRONG_SHAPE, WRONG_TYPE, RAISED = "ok", "differs", "wrong shape", "wrong type", "raised"
 
@@ -37,7 +38,7 @@ LOOK_AT = {
     "rope": "pairs are channel j and channel j + D/2; first · cos − second · sin, second · cos + first · sin",
     "attend": "scale 1/√D; the causal mask; query head h reads key/value head h // (Hq/Hkv); softmax over the keys",
     "swiglu": "silu on the gate and on nothing else, times up, then down",
-    "block": "how the block joins its parts: attn_norm before attention and mlp_norm before the feed-forward network, q and "
+    "layer": "how the block joins its parts: attn_norm before attention and mlp_norm before the feed-forward network, q and "
              "k turned, o, and both times the sum with the plain x",
     "forward": "what stands around the layers: the rows of embed, positions from 0, all layers in order, the last norm, the "
                "head (embed where the config ties it)",
@@ -49,7 +50,7 @@ LEARNERS = {  # name in the labs → entry of the table, and how its arguments f
     "apply_rope": ("rope", lambda f: f),
     "grouped_attention": ("attend", lambda f: lambda q, kv, batch, scale: f(q, *kv[0][:2], 0)),
     "swiglu": ("swiglu", lambda f: lambda x, w_gate, w_up, w_down, linear: f(x, w_gate, w_up, w_down)),
-    "block": ("block", lambda f: f),
+    "block": ("layer", lambda f: lambda x, w, number, angles, batch, cache, parts, config: f(x, w, *angles, config)),
     "forward": ("forward", lambda f: f),
 }
 
@@ -120,7 +121,7 @@ def compared(functions: Mapping[str, Callable], reference: Llama, ids: Sequence[
 
 @torch.inference_mode()
 def recorded(model: Llama, ids: Sequence[int]) -> list[Call]:
-    """Every stage of the reference's forward pass over ids, in order, and each block and the whole pass as stages, too."""
+    """Every stage of the reference's forward pass over ids, in order, and each layer (a block) and the whole pass as stages, too."""
     ids = list(ids)
     check_ids(ids, model.config)
     names, calls, layer = _names(model.weights), [], None
@@ -129,6 +130,9 @@ def recorded(model: Llama, ids: Sequence[int]) -> list[Call]:
         def call(*args):
             nonlocal layer
             want = function(*args)
+            if entry == "layer":
+                calls.append(Call(layer, "the whole block", entry, args, want))
+                return want
             named = next((names[entry, id(arg)] for arg in args if (entry, id(arg)) in names), None)
             layer, stage = named or (layer, _unnamed(entry, calls))
             calls.append(Call(layer, stage, entry, args, want))
@@ -136,10 +140,11 @@ def recorded(model: Llama, ids: Sequence[int]) -> list[Call]:
 
         return call
 
-    batch = Batch.of([Piece(ids, n_sample=len(ids))], model.device)
-    logits = model.forward(batch, NoCache(), REFERENCE.wrapped(note))
+    batch = Batch.of([Piece(ids, n_sample=len(ids))], device=model.device)
+    table = REFERENCE.wrapped(note)
+    logits = model.forward(batch, NoCache(model.config), replace(table, layer=note("layer", table.layer)))
     whole = Call(None, "the whole forward pass", "forward", (ids, model.weights, model.config), logits)
-    return [*_with_blocks(calls, model), whole]
+    return [*calls, whole]
 
 
 def _unnamed(entry: str, calls: list[Call]) -> str:
@@ -166,25 +171,12 @@ def _names(weights) -> dict[tuple[str, int], tuple[int | None, str]]:
     return names
 
 
-def _with_blocks(calls: list[Call], model: Llama) -> list[Call]:
-    """The calls, with each layer as a whole after its last stage: from what its first norm reads to what the next reads."""
-    streams = [call.args[0] for call in calls if call.stage in ("norm before attention", "last norm")]
-    cos, sin = next(call.want for call in calls if call.entry == "rope_angles")
-    result = []
-    for call in calls:
-        result.append(call)
-        if call.entry == "swiglu":
-            i = call.layer
-            args = (streams[i], model.weights.layers[i], cos, sin, model.config)
-            result.append(Call(i, "the whole block", "block", args, streams[i + 1]))
-    return result
-
-
 def functions_of(mine: Parts | Mapping[str, Callable]) -> dict[str, Callable]:
     """The functions to compare by entry of the table, each taking the arguments of that entry."""
     if isinstance(mine, Parts):
         pack = mine.pack
-        return {
+        own = {} if mine.layer is composed else {"layer": lambda x, w, *others: mine.layer(x, _packed(w, pack), *others)}
+        return own | {
             "embed": mine.embed, "rope_angles": mine.rope_angles, "rms_norm": mine.rms_norm,
             "linear": lambda x, W, bias=None: mine.linear(x, pack(W), bias), "rope": mine.rope, "attend": mine.attend,
             "swiglu": lambda x, gate, up, down, _: mine.swiglu(x, pack(gate), pack(up), pack(down), mine.linear),
@@ -194,6 +186,11 @@ def functions_of(mine: Parts | Mapping[str, Callable]) -> dict[str, Callable]:
         raise CourseError(f"compare_layers cannot compare {given!r}; give it a table of parts (load_mine().parts), or "
                           f"functions by these names: {', '.join(LEARNERS)}")
     return {LEARNERS[name][0]: LEARNERS[name][1](function) for name, function in mine.items()}
+
+
+def _packed(weights, pack: Callable):
+    """A layer's weights as the table's `layer` gets them."""
+    return replace(weights, **{name: pack(getattr(weights, name)) for name in ("q", "k", "v", "o", "gate", "up", "down")})
 
 
 def _compare(call: Call, function: Callable) -> Row:

@@ -55,8 +55,7 @@ class Mine:
 
     def uses(self) -> list[StageUse]:
         """One entry per stage, in the order in which a token meets them."""
-        unlocked = [StageUse(stage.name, owner, self._calls_of(stage, owner), reason)
-                    for stage in LEARNER_STAGES for owner, reason in (self._owners[stage.name],)]
+        unlocked = [self._use_of(stage) for stage in LEARNER_STAGES]
         known = {entry for stage in LEARNER_STAGES for entry in stage.replaces}
         return unlocked + [StageUse(name, REFERENCE, self._counted[name]) for name in STAGES if name not in known]
 
@@ -70,6 +69,10 @@ class Mine:
             calls = str(use.calls) if use.calls or use.owner == YOURS else ""
             rows.append(f"{use.stage:<16}{use.owner:<20}{calls:>8}" + (f"  {use.reason}" if use.reason else ""))
         return "\n".join(rows)
+
+    def _use_of(self, stage: Stage) -> StageUse:
+        (owner, reason), calls = self._owners[stage.name], self._calls_of(stage, self._owners[stage.name][0])
+        return StageUse(stage.name, owner, calls, reason or (stage.note if owner == YOURS and calls else ""))
 
     def _calls_of(self, stage: Stage, owner: str) -> int:
         """Calls of the learner's code, or of ours where it stands in for it (0 where ours is not counted)."""

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from llmcourse.batch import Batch, Piece
+from llmcourse.cache import KVCache
 from llmcourse.ops import default_parts
 
 
@@ -49,12 +50,12 @@ class StepModel:
             raise ValueError(f"{len(ids)} ids and {len(positions)} positions: each token needs one")
         self.fed.append(len(ids))
         device = self.model.device
-        batch = Batch.of([Piece(list(ids), n_past=int(positions[0]))], device)
+        batch = Batch.of([Piece(list(ids), n_past=int(positions[0]))], device=device)
         batch = replace(batch, positions=torch.tensor(list(positions), dtype=torch.long, device=device))
         return self.model.forward(batch, _OneText(cache), self.parts)[0]
 
 
-class _OneText:
+class _OneText(KVCache):
     """The engine's kind of cache around a simple one, for a single text."""
 
     def __init__(self, cache):

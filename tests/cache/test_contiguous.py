@@ -8,6 +8,7 @@ import torch
 from llmcourse.batch import Batch, Piece
 from llmcourse.cache import ContiguousCache, NoCache
 from llmcourse.errors import OutOfMemory
+from tests.caches import opened
 from tests.counting import HOST_READS, Counting
 from tests.random_model import TINY
 
@@ -18,13 +19,14 @@ def draw(n, seed):
 
 def step(cache, layer, pieces, seed):
     batch = Batch.of([Piece([1] * n, past, slot) for n, past, slot in pieces])
+    assert all(cache.reserve(piece.slot, piece.length) for piece in batch.pieces)
     k, v = draw(batch.n_tokens, seed), draw(batch.n_tokens, seed + 1)
     return k, v, cache.update(layer, k, v, batch)
 
 
 def test_requests_and_layers_stay_apart():
     cache = ContiguousCache(TINY, torch.float32, "cpu")
-    a, b = cache.open(8), cache.open(5)
+    a, b = opened(cache, 8, 1), opened(cache, 5, 1)
     k1, v1, _ = step(cache, 0, [(3, 0, a), (2, 0, b)], 1)
     step(cache, 1, [(3, 0, a), (2, 0, b)], 3)
     k2, v2, pairs = step(cache, 0, [(1, 2, b), (4, 3, a)], 5)
@@ -34,7 +36,7 @@ def test_requests_and_layers_stay_apart():
 
 def test_memory_stays_in_place_within_what_is_reserved():
     cache = ContiguousCache(TINY, torch.float32, "cpu")
-    slot = cache.open(6)
+    slot = opened(cache, 6, 1)
     pointers = {step(cache, 1, [(1, past, slot)], past)[2][0][0].data_ptr() for past in range(6)}
     assert len(pointers) == 1
 
@@ -51,13 +53,13 @@ def rooms(cache, slot, n_tokens):
 
 def test_room_doubles_up_to_the_capacity_and_no_further():
     cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=2)
-    assert rooms(cache, cache.open(11), 11) == [2, 2, 4, 4, 8, 8, 8, 8, 11, 11, 11]
+    assert rooms(cache, opened(cache, 11, 1), 11) == [2, 2, 4, 4, 8, 8, 8, 8, 11, 11, 11]
 
 
 @pytest.mark.parametrize("n, reserved", [(3, 4), (5, 5), (9, 9)])
 def test_a_prompt_longer_than_twice_the_room_gets_just_what_it_needs(n, reserved):
     cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=2)
-    slot = cache.open(20)
+    slot = opened(cache, 20, 1)
     step(cache, 0, [(n, 0, slot)], 1)
     assert cache.slots[slot].reserved == reserved
 
@@ -66,7 +68,7 @@ def test_a_prompt_longer_than_twice_the_room_gets_just_what_it_needs(n, reserved
 def test_what_was_written_before_a_move_is_there_after_it(first_tokens):
     """Oracle: every layer's keys and values, concatenated in the test."""
     cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=first_tokens)
-    slot, kept = cache.open(13), [[] for _ in range(TINY.n_layers)]
+    slot, kept = opened(cache, 13, 1), [[] for _ in range(TINY.n_layers)]
     for past in range(13):
         for layer in range(TINY.n_layers):
             k, v, pairs = step(cache, layer, [(1, past, slot)], 100 * layer + past)
@@ -77,7 +79,7 @@ def test_what_was_written_before_a_move_is_there_after_it(first_tokens):
 
 def test_a_growing_request_does_not_move_its_neighbour():
     cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=2)
-    still, growing = cache.open(2), cache.open(9)
+    still, growing = opened(cache, 2, 1), opened(cache, 9, 1)
     before = cache.slots[still].keys.data_ptr()
     step(cache, 0, [(1, 0, still), (7, 0, growing)], 1)
     assert cache.slots[still].keys.data_ptr() == before and cache.slots[growing].reserved == 7
@@ -86,7 +88,7 @@ def test_a_growing_request_does_not_move_its_neighbour():
 def test_decode_within_the_room_does_the_same_work_at_any_length():
     """Counted: every operation of an update, and the numbers that it writes."""
     cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=4096)
-    slot, counts = cache.open(4096), []
+    slot, counts = opened(cache, 4096, 1), []
     for past in (1, 100, 4000):
         with Counting() as counting:
             step(cache, 1, [(1, past, slot)], 5)
@@ -96,7 +98,7 @@ def test_decode_within_the_room_does_the_same_work_at_any_length():
 
 def test_moves_copy_each_token_less_than_twice():
     cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=1)
-    slot, n = cache.open(1000), 500
+    slot, n = opened(cache, 1000, 1), 500
     with Counting() as counting:
         rooms(cache, slot, n)
     one_token = 2 * TINY.n_layers * TINY.n_kv_heads * TINY.head_dim
@@ -107,7 +109,7 @@ def test_moves_copy_each_token_less_than_twice():
 def test_no_layer_waits_for_the_device():
     """A value that Python reads from a tensor would be a wait: none of the operations is such a read."""
     cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=2)
-    slot = cache.open(9)
+    slot = opened(cache, 9, 1)
     with Counting() as counting:
         step(cache, 0, [(3, 0, slot)], 1)
         step(cache, 0, [(1, 3, slot)], 1)
@@ -116,19 +118,28 @@ def test_no_layer_waits_for_the_device():
 
 def test_tokens_beyond_the_capacity_are_refused_before_anything_is_written():
     cache = ContiguousCache(TINY, torch.float32, "cpu")
-    slot = cache.open(4)
+    slot = opened(cache, 4, 1)
     step(cache, 0, [(3, 0, slot)], 1)
     before = cache.slots[slot].keys[0, :, :3].clone()
     with pytest.raises(ValueError, match="5 tokens do not fit into slot 0, opened for 4"):
-        step(cache, 0, [(2, 3, slot)], 3)
+        cache.reserve(slot, 5)
+    with pytest.raises(ValueError, match="5 tokens do not fit into slot 0, opened for 4"):
+        cache.update(0, draw(2, 3), draw(2, 4), Batch.of([Piece([1, 1], 3, slot)]))
     assert torch.equal(cache.slots[slot].keys[0, :, :3], before)
+
+
+def test_tokens_without_room_are_refused_since_an_update_never_allocates():
+    cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=3)
+    slot = opened(cache, 9, 1)
+    with pytest.raises(ValueError, match="4 tokens do not fit into slot 0, which has room for 3; `reserve` makes room"):
+        cache.update(0, draw(4, 3), draw(4, 4), Batch.of([Piece([1] * 4, 0, slot)]))
 
 
 def test_a_closed_slot_is_used_again_and_closing_twice_is_an_error():
     cache = ContiguousCache(TINY, torch.float32, "cpu")
-    first, second = cache.open(3), cache.open(3)
+    first, second = opened(cache, 3, 1), opened(cache, 3, 1)
     cache.close(first)
-    assert cache.open(3) == first != second
+    assert opened(cache, 3, 1) == first != second
     cache.close(second)
     with pytest.raises(KeyError):
         cache.close(second)
@@ -136,7 +147,7 @@ def test_a_closed_slot_is_used_again_and_closing_twice_is_an_error():
 
 def test_bytes_are_counted_as_they_are_allocated():
     cache = ContiguousCache(TINY, torch.bfloat16, "cpu")
-    slot = cache.open(7)
+    slot = opened(cache, 7, 1)
     allocated = cache.slots[slot].keys.nbytes + cache.slots[slot].values.nbytes
     assert cache.bytes_for(7) == allocated == 2 * 3 * 2 * 10 * 7 * 2
 
@@ -145,16 +156,14 @@ def test_too_large_a_cache_names_the_bytes():
     cache = ContiguousCache(TINY, torch.float32, "cpu")
     cache.first_tokens = 10**15
     with pytest.raises(OutOfMemory, match="480,000,000,000,000,000 bytes on cpu"):
-        cache.open(10**15)
+        opened(cache, 10**15, 1)
 
 
-def test_growing_beyond_memory_names_the_bytes_and_keeps_what_there_was():
+def test_growing_beyond_memory_is_refused_and_keeps_what_there_was():
     cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=2)
-    slot = cache.open(10**15)
+    slot = opened(cache, 10**15, 1)
     _, _, before = step(cache, 0, [(2, 0, slot)], 1)
-    far = Batch(torch.tensor([1]), torch.tensor([10**15 - 1]), (0, 1), (10**15,), (slot,), (0,))
-    with pytest.raises(OutOfMemory, match="480,000,000,000,000,000 bytes on cpu"):
-        cache.update(0, draw(1, 3), draw(1, 4), far)
+    assert cache.reserve(slot, 10**15) is False and cache.reserve(slot, 10**18 // 10**3) is False
     assert cache.slots[slot].reserved == 2 and torch.equal(cache.slots[slot].keys[0, :, :2].transpose(0, 1), before[0][0])
 
 
@@ -165,7 +174,7 @@ def test_without_a_cache_a_past_is_refused():
 
 def test_bytes_held_now_count_the_room_that_is_reserved():
     cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=4)
-    slot = cache.open(100)
+    slot = opened(cache, 100, 1)
     assert cache.nbytes == cache.bytes_for(4)
     step(cache, 0, [(30, 0, slot)], 1)
     assert cache.nbytes == cache.bytes_for(30)

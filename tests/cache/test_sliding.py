@@ -15,6 +15,7 @@ from llmcourse.batch import Batch, Piece
 from llmcourse.cache import SlidingWindowCache
 from llmcourse.ops import CPU, REFERENCE
 from llmcourse.ops.reference import grouped_attention
+from tests.caches import opened
 from tests.random_model import TINY, random_model
 
 EXACT = dict(rtol=0, atol=1e-12)
@@ -39,7 +40,7 @@ def masked(window, n_sink):
 
 def through_the_cache(model, cache, ids, pieces, parts=CPU):
     """Logits of all ids, computed in pieces of the given sizes."""
-    slot, logits, start = cache.open(len(ids)), [], 0
+    slot, logits, start = opened(cache, len(ids)), [], 0
     for n in pieces:
         batch = Batch.of([Piece(ids[start : start + n], start, slot, n_sample=n)])
         logits.append(model.forward(batch, cache, parts))
@@ -91,13 +92,13 @@ def test_a_window_longer_than_the_text_is_full_attention(tiny):
 
 def test_memory_stops_growing_at_window_and_sinks():
     cache = SlidingWindowCache(TINY, torch.float32, "cpu", window=16, n_sink=4)
-    cache.open(10_000)
+    opened(cache, 10_000)
     assert cache.nbytes == cache.bytes_for(20) == cache.bytes_for(10_000) == 20 * cache.bytes_for(1)
 
 
 def test_a_short_request_takes_no_more_than_its_capacity():
     cache = SlidingWindowCache(TINY, torch.float32, "cpu", window=1_024, n_sink=4)
-    cache.open(30)
+    opened(cache, 30)
     assert cache.nbytes == cache.bytes_for(30)
 
 
@@ -111,7 +112,7 @@ def test_what_was_in_memory_before_never_shows(tiny, monkeypatch):
 
 def test_requests_in_one_step_stay_apart(tiny):
     cache = new_cache(6, 2)
-    a, b = cache.open(40), cache.open(40)
+    a, b = opened(cache, 40), opened(cache, 40)
     tiny.forward(Batch.of([Piece(IDS[:15], 0, a), Piece(IDS[20:23], 0, b)]), cache, CPU)
     both = tiny.forward(Batch.of([Piece(IDS[23:33], 3, b, n_sample=10), Piece(IDS[15:16], 15, a)]), cache, CPU)
     torch.testing.assert_close(both[:10], tiny(IDS[20:33], masked(6, 2))[3:], **EXACT)
@@ -120,7 +121,7 @@ def test_requests_in_one_step_stay_apart(tiny):
 
 def test_tokens_beyond_the_capacity_are_refused_before_anything_is_written():
     cache = SlidingWindowCache(TINY, torch.float32, "cpu", window=3, n_sink=1)
-    slot = cache.open(4)
+    slot = opened(cache, 4)
     before = cache.slots[slot].keys.clone().nan_to_num()
     k = torch.ones(5, TINY.n_kv_heads, TINY.head_dim)
     with pytest.raises(ValueError, match="5 tokens do not fit into slot 0, opened for 4"):
@@ -130,6 +131,6 @@ def test_tokens_beyond_the_capacity_are_refused_before_anything_is_written():
 
 def test_a_closed_slot_is_used_again():
     cache = SlidingWindowCache(TINY, torch.float32, "cpu", window=3)
-    first, second = cache.open(9), cache.open(9)
+    first, second = opened(cache, 9), opened(cache, 9)
     cache.close(first)
-    assert cache.open(9) == first != second
+    assert opened(cache, 9) == first != second

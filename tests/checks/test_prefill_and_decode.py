@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given as drawn
 from hypothesis import strategies as st
+from tests.caches import opened
 from tests.random_model import TINY, random_model
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -33,7 +34,7 @@ def lab():
 @pytest.mark.parametrize("n, past", [(1, 2), (1, 37), (7, 0), (13, 26)])
 def test_the_labs_flops_are_those_that_pytorch_counts(lab, n, past):
     model, cache = random_model(dtype=torch.float32), ContiguousCache(TINY, torch.float32, "cpu")
-    slot = cache.open(n + past)
+    slot = opened(cache, n + past)
     if past:
         model.forward(Batch.of([Piece([1] * past, slot=slot, n_sample=0)]), cache, REFERENCE)
     with FlopCounterMode(display=False) as counter:

@@ -14,6 +14,7 @@ from llmcourse.cache import SlidingWindowCache
 from llmcourse.checks.rng import Rng
 from llmcourse.checks.smaller_cache_inputs import attended, held, spread
 from llmcourse.ops import REFERENCE
+from tests.caches import opened
 from tests.random_model import TINY
 
 
@@ -95,7 +96,7 @@ def test_a_window_sees_what_the_engines_sees(lab):
     """Float64, bound 1e-12."""
     q, k, v = torch.randn(3, 40, 2, 10, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
     mine, ours = lab.SlidingWindowCache(7, 2), SlidingWindowCache(TINY, torch.float64, "cpu", 7, 2)
-    slot, start = ours.open(40), 0
+    slot, start = opened(ours, 40), 0
     for n in (4, 1, 12, 1, 1, 21):
         rows, batch = slice(start, start + n), Batch.of([Piece([1] * n, start, slot)])
         want = REFERENCE.attend(q[rows], ours.update(1, k[rows], v[rows], batch), batch, 0.3)

@@ -82,7 +82,7 @@ def test_an_error_of_the_course_is_one_line_and_exit_code_1(start):
         (("generate", "x", "--wrong"), "--wrong"),
         (("generate", "x", "--max-tokens", "many"), "--max-tokens"),
         (("generate", "x", "--trace", "--json"), "--trace"),
-        (("generate", "x", "--parts", "gold"), "'gold' is not one of reference, cpu"),
+        (("generate", "x", "--parts", "gold"), "'gold' is not one of reference, cpu, fused"),
         (("generate", "x", "--cache", "gold"), "'gold' is no cache; the forms are contiguous, none, int8, int4"),
         (("generate", "x", "--raw", "--system", "y"), "--system"),
         (("generate", ""), "PROMPT"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from llmcourse.cli.show import console
 from llmcourse.cli.trace import bar, fit, show_step
-from llmcourse.engine.engine import Token
+from llmcourse.engine.token_stream import Token
 from llmcourse.engine.request import TokenLogprobs
 
 PROMPT = "The capital of France is"

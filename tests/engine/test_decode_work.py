@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from llmcourse import Engine, SamplingParams
-from llmcourse.ops import CPU, REFERENCE
+from llmcourse.ops import CPU, FUSED, REFERENCE
+from llmcourse.ops.layer import layer
 from tests.counting import HOST_READS, Counting
 from tests.random_model import TINY, random_model
 
@@ -88,17 +89,13 @@ def test_layers_never_wait_for_the_card():
     from tests.engine.test_gpu import moved
 
     model = moved(random_model(config=LONG), "cuda")
-    engine = Engine(model)
-    attention = type(model).attention
 
-    def guarded(self, *args):
+    def guarded(*args):
         torch.cuda.set_sync_debug_mode("error")
         try:
-            return attention(self, *args)
+            return layer(*args)
         finally:
             torch.cuda.set_sync_debug_mode("default")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(model), "attention", guarded)
-        guarded_ids = engine.generate([5, 9, 2], GREEDY).output_ids
+    guarded_ids = Engine(model, replace(FUSED, layer=guarded)).generate([5, 9, 2], GREEDY).output_ids
     assert guarded_ids == Engine(model).generate([5, 9, 2], GREEDY).output_ids

@@ -15,6 +15,7 @@ from llmcourse import Engine, SamplingParams
 from llmcourse.batch import Batch, Piece
 from llmcourse.cache import ContiguousCache
 from llmcourse.ops import CPU, REFERENCE
+from tests.caches import opened
 from tests.random_model import TINY, random_model
 
 N_NEW = 40
@@ -90,7 +91,7 @@ def test_a_text_split_at_every_position_gives_the_same_logits(tiny, parts):
     whole = tiny(ids, REFERENCE)
     for split in range(1, len(ids)):
         cache = ContiguousCache(TINY, torch.float64, "cpu")
-        slot = cache.open(len(ids))
+        slot = opened(cache, len(ids))
         first = tiny.forward(Batch.of([Piece(ids[:split], 0, slot, n_sample=split)]), cache, parts)
         rest = tiny.forward(Batch.of([Piece(ids[split:], split, slot, n_sample=len(ids) - split)]), cache, parts)
         torch.testing.assert_close(torch.cat([first, rest]), whole, rtol=0, atol=1e-12)
@@ -110,7 +111,7 @@ def test_a_text_split_at_every_position_gives_the_same_logits_in_a_growing_cache
     whole = tiny(ids, REFERENCE)
     for split in range(1, len(ids)):
         cache = ContiguousCache(TINY, torch.float64, "cpu", first_tokens)
-        slot = cache.open(len(ids))
+        slot = opened(cache, len(ids))
         tiny.forward(Batch.of([Piece(ids[:split], 0, slot)]), cache, CPU)
         rest = tiny.forward(Batch.of([Piece(ids[split:], split, slot, n_sample=len(ids) - split)]), cache, CPU)
         torch.testing.assert_close(rest, whole[split:], rtol=0, atol=1e-12)

@@ -15,6 +15,7 @@ from llmcourse.batch import Batch, Piece
 from llmcourse.cache import ContiguousCache
 from llmcourse.model.load import load_model
 from llmcourse.ops import CPU, REFERENCE
+from tests.caches import opened
 
 MAX, MEAN, MARGIN = 3e-4, 2e-5, 1e-3
 TEXTS = [
@@ -55,7 +56,7 @@ def test_logits_of_512_tokens_equal_transformers(model, parts, long_ids, long_lo
 def test_the_engine_s_packed_weights_give_the_same_logits(model, long_ids, long_logits):
     packed = model.packed(CPU.pack)
     cache = ContiguousCache(model.config, model.dtype, "cpu")
-    cache.open(512)
+    opened(cache, 512)
     assert_close_logits(packed.forward(Batch.of([Piece(long_ids, n_sample=512)]), cache, CPU), long_logits)
 
 
@@ -121,7 +122,7 @@ def test_any_split_of_the_prompt_gives_the_same_last_logits(model, long_ids, lon
     wanted = long_logits[95]
     for split in (1, 2, 31, 48, 64, 94, 95):
         cache = ContiguousCache(model.config, model.dtype, "cpu")
-        cache.open(96)
+        opened(cache, 96)
         packed.forward(Batch.of([Piece(ids[:split], n_sample=0)]), cache, CPU)
         last = packed.forward(Batch.of([Piece(ids[split:], split)]), cache, CPU)[0]
         assert (last - wanted).abs().max() <= MAX

@@ -10,6 +10,7 @@ from llmcourse.measure.known_models import MODELS, known_model
 from llmcourse.measure.memory import (
     Memory, context_that_outgrows, kept_tokens, kv_bytes, kv_bytes_per_token, requests_that_fit, weight_bytes,
 )  # fmt: skip
+from tests.caches import opened
 from tests.random_model import TINY, random_model
 
 PER_TOKEN = {  # bytes at 16 bits, or in the model's own format; by hand
@@ -51,7 +52,7 @@ def test_every_row_says_where_its_numbers_are_published():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
 def test_the_count_is_what_a_cache_allocates(dtype):
     cache = ContiguousCache(TINY, dtype, "cpu", first_tokens=23)
-    slots = [cache.slots[cache.open(23)] for _ in range(3)]
+    slots = [cache.slots[opened(cache, 23)] for _ in range(3)]
     allocated = sum(slot.keys.nbytes + slot.values.nbytes for slot in slots)
     assert kv_bytes(TINY, 23, batch=3, kv_bits=8 * dtype.itemsize) == allocated
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.caches import opened
 from tests.random_model import TINY, random_model
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -26,7 +27,7 @@ def counted_by_pytorch(config, pieces: list[tuple[int, int, int]]) -> int:
     """FLOPs of one real step of a model with random weights; pieces: (n_tokens, n_past, n_logits) of each request."""
     model = random_model(dtype=torch.float32, config=config)
     cache = ContiguousCache(config, torch.float32, "cpu")
-    slots = [cache.open(n + past) for n, past, _ in pieces]
+    slots = [opened(cache, n + past) for n, past, _ in pieces]
     for (_, past, _), slot in zip(pieces, slots):
         if past:
             model.forward(Batch.of([Piece([1] * past, slot=slot, n_sample=0)]), cache, REFERENCE)
@@ -84,7 +85,7 @@ def test_the_default_models_bytes_are_those_of_its_tensors(model):
 
 def test_keys_and_values_are_counted_once_whether_they_are_read_or_written():
     cache = ContiguousCache(TINY, torch.float64, "cpu")
-    cache.open(23)
+    opened(cache, 23)
     slot, = cache.slots.values()
     assert kv_bytes(TINY, 23, 64) == cache.bytes_for(23) == slot.keys.nbytes + slot.values.nbytes
     for n, past in [(23, 0), (1, 22), (10, 13)]:

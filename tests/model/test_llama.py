@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -10,6 +12,7 @@ from llmcourse.batch import Batch, Piece
 from llmcourse.cache import ContiguousCache
 from llmcourse.errors import PromptTooLong
 from llmcourse.ops import CPU, REFERENCE
+from tests.caches import opened
 from tests.tiny_models import KINDS, write_tiny
 
 TINY_LOGITS = 1e-5  # float32, logits of size one, three layers: sums of at most 84 terms in another order
@@ -43,11 +46,9 @@ def test_logits_at_late_positions_equal_transformers(kind, start, tmp_path):
     ours = load_model(tmp_path, device="cpu", dtype="float32")
     ids = random_ids(41, ours.config.vocab_size, 9)
     wanted = transformers_logits(theirs, ids, torch.arange(start, start + 41))
-    batch = Batch(
-        ids, torch.arange(start, start + 41), offsets=(0, 41), lengths=(41,), slots=(0,), sample_rows=tuple(range(41))
-    )
+    batch = replace(Batch.of([Piece(ids.tolist(), n_sample=41)]), positions=torch.arange(start, start + 41))
     cache = ContiguousCache(ours.config, torch.float32, "cpu")
-    cache.open(41)
+    opened(cache, 41)
     torch.testing.assert_close(ours.forward(batch, cache, CPU), wanted, rtol=0, atol=TINY_LOGITS)
 
 
@@ -64,8 +65,6 @@ def test_logits_of_a_context_of_8000_tokens_equal_transformers(tmp_path):
 )
 def test_the_comparison_notices_one_wrong_number(change, tmp_path):
     """The negative control: a config value off, and the difference exceeds the bound a hundred times."""
-    from dataclasses import replace
-
     from llmcourse.model.llama import Llama
 
     theirs = write_tiny(tmp_path, "llama3-rope", seed=0)
@@ -80,7 +79,7 @@ def test_the_comparison_notices_one_wrong_number(change, tmp_path):
     assert (wrong(ids) - transformers_logits(theirs, ids)).abs().max() > 100 * TINY_LOGITS
 
 
-def test_packing_is_done_once_and_leaves_the_plain_weights(tmp_path):
+def test_packed_weights_are_shared_and_leave_the_plain_weights(tmp_path):
     write_tiny(tmp_path, "llama-bias", seed=0)
     ours = load_model(tmp_path, device="cpu", dtype="float32")
     packed = ours.packed(CPU.pack)
@@ -90,7 +89,7 @@ def test_packing_is_done_once_and_leaves_the_plain_weights(tmp_path):
     logits = []
     for model in (ours, packed):
         cache = ContiguousCache(ours.config, torch.float32, "cpu")
-        cache.open(17)
+        opened(cache, 17)
         logits.append(model.forward(batch, cache, CPU))
     torch.testing.assert_close(logits[0], logits[1], rtol=0, atol=TINY_LOGITS)
 

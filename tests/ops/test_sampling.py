@@ -98,7 +98,7 @@ def test_only_minus_infinity_is_an_error():
 def test_draw_inverts_the_cumulative_distribution(values, u):
     """Oracle: a plain loop over the running sum in float64; a rounding error may only matter on a boundary."""
     logits = torch.tensor(values, dtype=torch.float64)
-    token = draw(logits, u)
+    token = draw(logits.softmax(-1), u)
     probabilities = logits.softmax(-1)
     before, after = probabilities[:token].sum().item(), probabilities[: token + 1].sum().item()
     assert before - 1e-12 <= u <= after + 1e-12

@@ -1,12 +1,9 @@
 """The learner's cache in the engine. Oracle: the engine with its own parts, and the whole text anew for every token."""
 
 from __future__ import annotations
-from tests.workbook.changed_lab import ROOT, changed
-
 
 import pytest
 import torch
-from tests.random_model import random_model
 
 from llmcourse import Engine, SamplingParams
 from llmcourse.errors import StageFailed
@@ -14,6 +11,9 @@ from llmcourse.ops import CPU
 from llmcourse.workbook.adapters import LEARNER_STAGES
 from llmcourse.workbook.adapters.kv_cache import LearnerCache
 from llmcourse.workbook.mine import REFERENCE, YOURS, load_mine
+from tests.caches import opened
+from tests.random_model import random_model
+from tests.workbook.changed_lab import ROOT, changed
 
 LAB = "07_kv_cache"
 PROMPTS = [[5, 9, 2, 77, 31, 8, 8, 60], [1], [96, 3, 50, 12, 41]]
@@ -62,10 +62,10 @@ def test_the_engine_really_reads_the_learners_keys(mine, tiny):
 def test_each_request_has_a_cache_of_its_own_and_gives_it_back(mine, tiny):
     engine = Engine(tiny, mine.parts)
     assert isinstance(engine.cache, LearnerCache) and engine.cache.spec == "contiguous"
-    slots = [engine.cache.open(4) for _ in range(3)]
+    slots = [opened(engine.cache, 4) for _ in range(3)]
     assert slots == [0, 1, 2]
     engine.cache.close(1)
-    assert engine.cache.open(4) == 1
+    assert opened(engine.cache, 4) == 1
     for slot in range(3):
         engine.cache.close(slot)
     engine.generate(PROMPTS, GREEDY)
@@ -76,7 +76,7 @@ def test_each_request_has_a_cache_of_its_own_and_gives_it_back(mine, tiny):
 def test_the_learners_memory_has_the_models_dtype_and_the_default_stays(mine, dtype):
     before = torch.get_default_dtype()
     engine = Engine(random_model(dtype=dtype), mine.parts)
-    engine.cache.open(8)
+    opened(engine.cache, 8)
     assert torch.get_default_dtype() == before
     ours = Engine(random_model(dtype=dtype)).generate(PROMPTS[0], GREEDY)
     assert engine.generate(PROMPTS[0], GREEDY).output_ids == ours.output_ids
@@ -88,7 +88,7 @@ def test_other_kinds_of_caches_stay_the_engines_own(mine, tiny):
 
 def test_a_cache_that_an_earlier_stage_put_there_is_kept_where_it_is_of_another_kind():
     class Other:
-        spec = "other"
+        kind = spec = "other"
 
     parts = STAGE.install(CPU, {"PreallocatedCache": object}, lambda exercise, function: function)
     other = Other()

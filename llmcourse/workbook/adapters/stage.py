@@ -18,6 +18,7 @@ class Stage:
         name: as shown to the learner.
         exercises: all of them must pass before the stage is theirs, as "NN.name".
         install: (parts, the exercises' objects by name, use) → parts with the learner's code in that stage.
+        note: how the learner's code is used, shown once it was called; "" where there is nothing to say.
         replaces: entries of the table that `install` replaces; while the stage is not the learner's, its calls are theirs.
     """
 
@@ -25,3 +26,4 @@ class Stage:
     exercises: tuple[str, ...]
     install: Callable[[Parts, dict[str, object], Use], Parts]
     replaces: tuple[str, ...] = ()
+    note: str = ""

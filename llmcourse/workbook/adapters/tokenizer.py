@@ -72,7 +72,12 @@ class LearnerStream:
 
 def _with_tokenizer(parts: Parts, wrap: Callable) -> Parts:
     before = parts.tokenizer
-    return replace(parts, tokenizer=lambda tokenizer: wrap(before(tokenizer)))
+
+    def replaced(tokenizer):
+        tokenizer = before(tokenizer)
+        return wrap(tokenizer) if hasattr(tokenizer, "vocab") else tokenizer  # a model without one takes and gives ids only
+
+    return replace(parts, tokenizer=replaced)
 
 
 STAGES = (

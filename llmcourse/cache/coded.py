@@ -15,7 +15,7 @@ _SCALE_DTYPE = torch.bfloat16  # the range of float32 in two bytes
 _ROUND_UP = 1 + 2**-8  # rounded to bfloat16 after this, a scale is never smaller than it was
 
 
-class PackedTokens:
+class CodedTokens:
     """One request's keys, or its values, of all layers: codes that are packed, with scales and minima.
 
     Args:
@@ -23,7 +23,7 @@ class PackedTokens:
         bits: 8 or 4.
         block, group: `block` tokens times `group` channels share a scale and a minimum. Where D is no multiple of
             `group`, the largest common divisor counts.
-        capacity: the most tokens. Memory is taken as they come, and doubles when it is full.
+        capacity: the most tokens. `make_room` takes memory for some, and twice as much as before when it is full.
     """
 
     def __init__(self, shape: tuple[int, int, int], bits: int, block: int, group: int, capacity: int, dtype, device):
@@ -35,13 +35,16 @@ class PackedTokens:
         self.scale = torch.empty(*empty, n_groups, dtype=_SCALE_DTYPE, device=device)
         self.low = torch.empty(*empty, n_groups, dtype=dtype, device=device)
 
-    def write(self, layer: int, start: int, x: Float[Tensor, "Hkv n D"]) -> None:
-        """Quantize n tokens, whole blocks, into positions from `start` on."""
-        stop = start + x.shape[1]
-        self.codes = grown(self.codes, 2, stop, self.capacity)
+    def make_room(self, n: int) -> None:
+        """Room for n tokens, whole blocks."""
+        self.codes = grown(self.codes, 2, n, self.capacity)
         self.scale, self.low = (
-            grown(tensor, 2, stop // self.block, self.capacity // self.block) for tensor in (self.scale, self.low)
+            grown(tensor, 2, n // self.block, self.capacity // self.block) for tensor in (self.scale, self.low)
         )
+
+    def write(self, layer: int, start: int, x: Float[Tensor, "Hkv n D"]) -> None:
+        """Quantize n tokens, whole blocks, into positions from `start` on; there must be room."""
+        stop = start + x.shape[1]
         codes, scale, low = quantize(x, self.bits, self.block, self.group)
         blocks = slice(start // self.block, stop // self.block)
         self.codes[layer, :, start:stop] = pack(codes, self.bits)
