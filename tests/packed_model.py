@@ -9,9 +9,9 @@ import torch
 from gguf import GGMLQuantizationType, dequantize
 from gguf.quants import quantize
 
+from llmcourse.cache.pool import PoolCache
 from llmcourse.model.config import ModelConfig
 from llmcourse.model.llama import Llama
-from llmcourse.ops.numba.pool import PoolCache
 from llmcourse.ops.numba.prepared import CompiledStep
 from llmcourse.ops.numba.weights import Rows, Source, as_rows, stack
 from tests.random_model import random_model

@@ -27,6 +27,8 @@ def why_no_kernels() -> str | None:
 
 def why_not(config) -> str | None:
     """Why the kernels cannot compute a model of this config; None where they can."""
+    if config.value_dim != config.head_dim:
+        return f"its values have {config.value_dim} channels a head and its keys {config.head_dim}"
     for what, size, multiple in (
         ("its width", config.width, 32), ("its feed-forward width", config.ffn_width, 32),
         ("the width of its heads together", config.n_heads * config.head_dim, 32), ("its head size", config.head_dim, 16),

@@ -8,6 +8,7 @@ of the processor's features: what was compiled from other sources, or for anothe
 from __future__ import annotations
 
 import hashlib
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -85,9 +86,12 @@ class _Kept(FunctionCache):
 
     def load_overload(self, sig, target_context):
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except OSError:
-            return None
+            found = None
+        if found is None and self._py_func.__name__ == "step":
+            print("compiling the kernels for this processor, once: about ten seconds …", file=sys.stderr, flush=True)
+        return found
 
     def save_overload(self, sig, data) -> None:
         try:

@@ -18,6 +18,7 @@ from llmcourse.model.tokenizer_files import write_json_files
 from llmcourse.ops.numba import packed_file
 from llmcourse.ops.numba.fits import why_not
 from llmcourse.ops.numba.gguf_source import from_gguf
+from llmcourse.ops.numba.table import NUMBA, pool_for
 from llmcourse.ops.numba.weights import n_bytes, stack
 
 
@@ -46,9 +47,12 @@ class PackedModel:
         """Bytes of all weights."""
         return n_bytes(self.packed_weights)
 
-    def packed(self, pack):
-        """The model itself: it is packed."""
-        return self
+    def new_cache(self, spec: str, parts):
+        """A pool, whose keys and values are float16. Raises UnsupportedModel for another kind of cache."""
+        if spec != "contiguous":
+            raise UnsupportedModel(f"packed weights are computed on with a cache that keeps everything, not with {spec!r}: "
+                                   "leave --quant or --cache out")  # fmt: skip
+        return pool_for(self.config, torch.float16, spec)
 
     def prepared(self, parts, cache, limits):
         """The step of a table that computes on packed weights. Raises UnsupportedModel for one that goes by stages."""
@@ -59,6 +63,11 @@ class PackedModel:
                 f"table {parts.name!r} with cache {cache.spec!r} goes stage by stage: leave --quant out for it"
             )
         return step
+
+    @property
+    def parts(self):
+        """The table that computes on packed weights."""
+        return NUMBA
 
     def __repr__(self) -> str:
         kinds = ", ".join(sorted(set(self.kinds.values())))

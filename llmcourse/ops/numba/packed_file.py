@@ -68,11 +68,10 @@ def read(file: Path, key: dict) -> tuple[Stack, dict[str, str]] | None:
         return None
     arrays, known = {}, {}
     for name, entry in header["arrays"].items():
-        at = start + entry["at"]
-        if at not in known or not entry["n"]:
-            size = entry["n"] * np.dtype(entry["dtype"]).itemsize
-            known[at] = mapped[at : at + size].view(entry["dtype"])
-        arrays[name] = known[at] if entry["n"] else np.zeros(0, entry["dtype"])
+        at, size = start + entry["at"], entry["n"] * np.dtype(entry["dtype"]).itemsize
+        if (at, size) not in known:  # a tied head and its embedding stay one array
+            known[at, size] = mapped[at : at + size].view(entry["dtype"])
+        arrays[name] = known[at, size]
     return rebuilt(arrays, header["kinds"]), header["kinds"]
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from llmcourse.cache.pool import PoolCache
 from llmcourse.ops.numba.activations import Activations
 from llmcourse.ops.numba.attention import BLOCK, FOUR
 from llmcourse.ops.numba.linear import ONE
-from llmcourse.ops.numba.pool import PoolCache
 from llmcourse.ops.numba.step import Room, Sizes, Stack, Tokens, step
 from llmcourse.ops.numba.team import team_of
 from llmcourse.ops.reference import rope_angles

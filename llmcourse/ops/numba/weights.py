@@ -125,7 +125,7 @@ def vectors(config, source: Source) -> dict[str, np.ndarray]:
 
 def windows(config) -> np.ndarray:
     """The window of each layer, int64 [L]; 0: the layer sees everything."""
-    each = getattr(config, "windows", None) or [None] * config.n_layers
+    each = config.windows or [None] * config.n_layers
     return np.array([window or 0 for window in each], np.int64)
 
 

@@ -1,4 +1,4 @@
-"""The pool of keys and values that the compiled step reads: blocks of 16 tokens, handed out to requests as they grow.
+"""The pool of keys and values that the compiled step of `ops/numba` reads: blocks of 16 tokens, handed out to requests as they grow.
 
 Layout, fixed: keys [L, blocks, Hkv, D, 16], values [L, blocks, Hkv, 16, D]. A register holds 16 tokens of one channel of the
 keys, and 16 channels of one token of the values, so that neither a score nor a mix needs a sum across a register's lanes.
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from llmcourse.batch import Batch, Piece
+from llmcourse.cache.base import KVCache, window_of, within
 from llmcourse.errors import OutOfMemory
 
 BLOCK = 16
@@ -28,7 +29,7 @@ class Held:
     blocks: list[int] = field(default_factory=list)
 
 
-class PoolCache:
+class PoolCache(KVCache):
     """Keys and values of all requests in one pool. A token can be taken back: `truncate`.
 
     Args:
@@ -37,8 +38,7 @@ class PoolCache:
         n_tokens: how many tokens fit, of all requests together. The memory is taken as blocks are first written.
     """
 
-    keeps_past, step_tokens, can_truncate = True, None, True
-    kind, spec, block_size = "pool", "pool", BLOCK
+    kind, can_truncate, block_size = "pool", True, BLOCK
 
     def __init__(self, config, dtype: torch.dtype = torch.float16, device: torch.device | str = "cpu", n_tokens: int = 65_536):
         self.config, self.dtype, self.device = config, dtype, torch.device(device)
@@ -67,9 +67,6 @@ class PoolCache:
             return False
         held.blocks += [self.free.pop() for _ in range(missing)]
         return True
-
-    def commit(self, slot: int, ids: Sequence[int]) -> None:
-        """Nothing to do: this pool has no index of what it holds."""
 
     def truncate(self, slot: int, n: int) -> None:
         """Keep the first n tokens of a request and give the other blocks back."""
@@ -100,11 +97,11 @@ class PoolCache:
         keys[block, :, :, place] = k.to(self.dtype)
         values[block, :, place] = v.to(self.dtype)
         entries = []
-        for table, length in zip(batch.tables.long(), batch.lengths.tolist()):
-            blocks = table[: -(-length // BLOCK)]
-            K = keys[blocks].permute(0, 3, 1, 2).flatten(0, 1)[:length]
-            V = values[blocks].permute(0, 2, 1, 3).flatten(0, 1)[:length]
-            entries.append((K.to(k.dtype), V.to(v.dtype)))
+        for table, piece in zip(batch.tables.long(), batch.pieces):
+            blocks = table[: -(-piece.length // BLOCK)]
+            K = keys[blocks].permute(0, 3, 1, 2).flatten(0, 1)[: piece.length]
+            V = values[blocks].permute(0, 2, 1, 3).flatten(0, 1)[: piece.length]
+            entries.append(within((K.to(k.dtype), V.to(v.dtype)), len(piece.ids), window_of(self.config, layer)))
         return entries
 
     def bytes_for(self, n_tokens: int) -> int:
