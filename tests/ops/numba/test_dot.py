@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,7 +71,7 @@ _HASWELL = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+avx,+avx2,+fma,+f16
 @pytest.mark.skipif(not llvm.get_host_cpu_features().get("avx2"), reason="this processor has no AVX2 instructions")
 def test_a_processor_with_avx2_alone_gives_the_same_bits():
     """Whole numbers are exact, and each scale is applied in the same order: nothing depends on the registers' length."""
-    root = str(__import__("pathlib").Path(__file__).parents[3])
+    root = str(Path(__file__).parents[3])
     told = []
     for settings in ({}, {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": _HASWELL}):
         done = subprocess.run([sys.executable, "-c", _IN_A_PROCESS.format(root=root)], env={**os.environ, **settings},
