@@ -19,7 +19,7 @@ BANDWIDTH, FLOPS = 20e9, 100e9
 @pytest.fixture(autouse=True)
 def known_machine(monkeypatch, model):
     """The session's model on a machine with known ceilings, so that nothing is measured but the engine."""
-    monkeypatch.setattr("llmcourse.engine.engine.load_model", lambda _name, device, dtype: model)
+    monkeypatch.setattr("llmcourse.engine.engine.load_model", lambda _name, device, dtype, quant: model)
     monkeypatch.setattr("llmcourse.measure.machine.machine_facts", lambda: {"cpu": "a machine"})
     monkeypatch.setattr("llmcourse.measure.ceilings.ceilings", lambda *_: Ceilings(BANDWIDTH, FLOPS))
 
