@@ -10,7 +10,7 @@ import pytest
 from llmcourse.measure.roofline import Ceilings, forward_bytes, forward_flops
 
 FIELDS = [
-    "what", "tokens_per_s", "runs", "prompt_tokens", "output_tokens", "model", "device", "dtype", "parts", "cache",
+    "what", "tokens_per_s", "runs", "prompt_tokens", "output_tokens", "model", "device", "dtype", "quant", "parts", "cache",
     "bytes_per_s", "flops_per_s", "mbu", "mfu", "itl_s", "machine",
 ]  # fmt: skip
 BANDWIDTH, FLOPS = 20e9, 100e9
