@@ -235,6 +235,17 @@ def pip_install(extras):
         if line in (NO_NETWORK, NO_TORCH):
             UNFINISHED.unlink()  # pip fetches everything before it writes anything: what was there is whole
         raise SetupFailed(line)
+    add_kernels()
+
+
+def add_kernels():
+    """Install numba where there is a wheel of it, for the compiled kernels. Nothing needs it: that there is none is no failure."""
+    command = [
+        str(program("python")), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet",
+        "--only-binary", "numba,llvmlite", "--constraint", str(ROOT / "constraints.txt"), "numba",
+    ]  # fmt: skip
+    if subprocess.call(command, stdout=sys.stderr, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd=str(ROOT)) != 0:
+        say("numba could not be installed here: `--quant native` will load float weights; all else is the same")
 
 
 def explain(what, output):

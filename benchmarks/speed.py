@@ -11,6 +11,7 @@ from benchmarks.sides import Side, wait_for_quiet
 from llmcourse.measure.machine import memory_bandwidth, peak_flops
 from llmcourse.measure.roofline import BITS_PER_BYTE, forward_bytes, forward_flops
 from llmcourse.model.config import load_config
+from llmcourse.model.download import default_gguf
 from llmcourse.model.hub import DEFAULT_MODEL, model_folder
 
 N_PREFILL, N_SHORT, N_DECODE = 512, 16, 65
@@ -36,6 +37,8 @@ def run(rounds: int, threads: int, peers: list[str]) -> dict:
         "llmcourse bfloat16": Side.of("ours.py", str(folder), "bfloat16", threads),
         "transformers bfloat16": Side.of("peer_transformers.py", str(folder), "bfloat16", threads),
     }
+    for label in ("native", "native-fast"):
+        sides[f"llmcourse {label}"] = Side.of("ours.py", str(default_gguf()), label, threads)
     for line in peers:
         side = Side.of_line(line)
         sides[f"{side.facts['side']} {side.facts['dtype']}"] = side

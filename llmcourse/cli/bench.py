@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from llmcourse.cli import show
-from llmcourse.cli.options import AsJson, CacheName, Device, Dtype, Model, PartsName
+from llmcourse.cli.options import AsJson, CacheName, Device, Dtype, Model, PartsName, Quant
 
 if TYPE_CHECKING:
     from llmcourse.engine.engine import Engine
@@ -34,7 +34,7 @@ OutputTokens = Annotated[int, typer.Option(help="Tokens to decode in each run.",
 def bench(
     what: What = Kind.DECODE, runs: Runs = 5, prompt_tokens: PromptTokens = None, output_tokens: OutputTokens = 64,
     model: Model = None, device: Device = "auto", dtype: Dtype = "auto", parts: PartsName = None,
-    cache: CacheName = "contiguous", as_json: AsJson = False,
+    quant: Quant = "none", cache: CacheName = "contiguous", as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Measure tokens per second on this machine.
 
@@ -47,12 +47,14 @@ def bench(
 
     llmcourse bench prefill --dtype bfloat16 --json
 
+    llmcourse bench decode --quant native --json
+
     llmcourse bench decode --prompt-tokens 2048 --parts reference
     """
     from llmcourse.cli.engine import make_engine
     from llmcourse.measure.bench import PROMPTS, bench_decode, bench_prefill
 
-    engine = make_engine(model, device, dtype, parts, cache)
+    engine = make_engine(model, device, dtype, parts, cache, quant)
     n_prompt = PROMPTS[what.value] if prompt_tokens is None else prompt_tokens
     if what is Kind.DECODE:
         measured = bench_decode(
@@ -84,6 +86,7 @@ def json_fields(measured: Bench, engine: Engine, cache: str) -> dict:
         "model": model.name,
         "device": str(model.device),
         "dtype": show.dtype_name(model),
+        "quant": getattr(model, "quant", "none"),
         "parts": engine.parts.name,
         "cache": cache,
         "bytes_per_s": measured.bytes_per_s,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from llmcourse.cli import show
-from llmcourse.cli.options import INTERRUPTED, OUTPUT, SAMPLING, AsJson, CacheName, Device, Dtype, Model, PartsName
+from llmcourse.cli.options import INTERRUPTED, OUTPUT, SAMPLING, AsJson, CacheName, Device, Dtype, Model, PartsName, Quant
 from llmcourse.cli.prompt import read_text, unescape
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def generate(
     max_tokens: MaxTokens = 256, temperature: Temperature = 0.2, top_k: TopK = 0, top_p: TopP = 0.9, min_p: MinP = 0.0,
     repetition_penalty: Penalty = 1.0, seed: Seed = None, stop: Stop = None, ignore_eos: IgnoreEos = False,
     model: Model = None, device: Device = "auto", dtype: Dtype = "auto", parts: PartsName = None,
-    cache: CacheName = "contiguous", mine: MineFolder = None, show_special: ShowSpecial = False, trace: Trace = False, as_json: AsJson = False,
+    quant: Quant = "none", cache: CacheName = "contiguous", mine: MineFolder = None, show_special: ShowSpecial = False,
+    trace: Trace = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer a prompt, token by token.
 
@@ -78,6 +79,8 @@ def generate(
     [bold]Examples[/bold]
 
     llmcourse generate "What is the capital of France?"
+
+    llmcourse generate "What is the capital of France?" --quant native
 
     llmcourse generate "The capital of France is" --raw --temperature 0 --max-tokens 8 --trace
 
@@ -94,8 +97,10 @@ def generate(
         ignore_eos=ignore_eos, skip_special_tokens=not show_special, logprobs=5 if trace else None,
     )  # fmt: skip
     text = read_text(prompt, "PROMPT")
+    if mine is not None and quant != "none":
+        raise typer.BadParameter("your parts compute stage by stage, on float weights: leave --quant out", param_hint="--quant")
     yours = None if mine is None else learners_parts(mine, parts)
-    engine = make_engine(model, device, dtype, yours.parts if yours else parts, cache)
+    engine = make_engine(model, device, dtype, yours.parts if yours else parts, cache, quant)
     with engine.stream(conversation(text, chat, system, engine.tokenizer.has_chat), params) as stream:
         if trace:
             from llmcourse.cli.trace import show_trace

@@ -27,7 +27,8 @@ PartsName = Annotated[
     Optional[str],
     typer.Option(
         "--parts",
-        help="Table of parts: reference (to be read), cpu, or fused (for accelerators). Without it: the fastest for the device.",
+        help="Table of parts: reference (to be read), cpu, fused (for accelerators), numba or numba-fast (compiled for the "
+        "CPU). Without it, or auto: the fastest for the device and the weights.",
         show_default=False,
         rich_help_panel=MODEL,
     ),
@@ -38,6 +39,12 @@ CacheName = Annotated[
         "--cache",
         help="contiguous, paged, paged:BLOCKS, int8, int4, window:TOKENS+SINKS, or none: every token anew in every step.",
         rich_help_panel=MODEL,
+    ),
+]
+Quant = Annotated[
+    str,
+    typer.Option(
+        help="none, or native: compute on a GGUF file's own packed weights, which are never expanded.", rich_help_panel=MODEL
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=OUTPUT)]

@@ -20,7 +20,7 @@ from llmcourse.engine.turn import Turn
 from llmcourse.errors import NonFiniteLogits
 from llmcourse.model.llama import check_ids
 from llmcourse.model.load import load_model, load_tokenizer
-from llmcourse.ops import Limits, Parts, default_parts
+from llmcourse.ops import Limits, Parts
 
 
 class Engine:
@@ -36,6 +36,8 @@ class Engine:
         cache: the spec of a cache as for `make_cache`: "contiguous", "int8", "int4", "window:1024+4", … or "none" to
             compute every token anew in every step.
         device, dtype: as for `load_model`; only used where the engine loads the model itself.
+        quant: "native" computes on a GGUF file's own packed weights, which are never expanded; "none" loads floats. Also only
+            used where the engine loads the model itself.
         max_requests: the most requests that run at once; others wait.
         max_step_tokens: the most tokens in one step; longer prompts are computed in pieces. None leaves it
             to the cache: 512 for one that pays for long steps, no bound for the others.
@@ -50,17 +52,18 @@ class Engine:
         cache: str = "contiguous",
         device: str = "auto",
         dtype: str = "auto",
+        quant: str = "none",
         max_requests: int = 64,
         max_step_tokens: int | None = None,
     ):
         if model is None or isinstance(model, str):
-            model = load_model(model, device=device, dtype=dtype)
+            model = load_model(model, device=device, dtype=dtype, quant=quant)
         if tokenizer is None:
             tokenizer = load_tokenizer(model.source) if model.source else IdsOnly(model.config.eos_ids)
         if cache == "none" and max_step_tokens is not None:
             raise ValueError("without a cache a prompt cannot be computed in pieces: leave max_step_tokens at None")
         self.model = model
-        self.parts = parts or default_parts(model.device.type)
+        self.parts = parts or model.parts
         self.tokenizer = self.parts.tokenizer(tokenizer)
         kept = model.new_cache(cache, self.parts)
         self.cache = self.parts.cache(kept)

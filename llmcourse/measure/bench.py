@@ -96,7 +96,9 @@ def bench_prefill(
 def _step_bytes(model, cache, n_total: int) -> float:
     """Bytes of a decode step that brings a request to n_total tokens: weights once, and what this cache keeps of them."""
     n_computed = 1 if cache.keeps_past else n_total
-    return weight_bytes_read(model.config, n_computed, BITS_PER_BYTE * model.dtype.itemsize) + cache.bytes_for(n_total)
+    packed = getattr(model, "nbytes", None)  # of a model on packed weights, scales and padding included
+    weights = packed or weight_bytes_read(model.config, n_computed, BITS_PER_BYTE * model.dtype.itemsize)
+    return weights + cache.bytes_for(n_total)
 
 
 def _run(model, parts, cache: str, n_prompt: int, n_output: int, runs: int) -> tuple[list, Engine]:

@@ -24,7 +24,7 @@ from llmcourse.model.tokenizer_files import write_json_files
 from llmcourse.model.weights import tensor_shapes
 
 # Llama files hold q and k rows in the order of interleaved rotary pairs; the other families keep their own order.
-_INTERLEAVED = ("llama", "mistral")
+INTERLEAVED = ("llama", "mistral")
 _LAYER = {
     "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm",
@@ -46,7 +46,7 @@ def convert_gguf(file: Path, folder: Path, progress: bool = False) -> Path:
     that cannot be converted exactly, DownloadFailed (with the bytes needed) when the disk is full.
     """
     file, folder = Path(file), Path(folder)
-    reader = _open(file)
+    reader = open_gguf(file)
     config = hf_config(reader, file.name)
     wanted = tensor_shapes(ModelConfig.from_hf(config, file.stem))  # refuses what the engine cannot run
     tokenizer = tokenizer_files(reader, file.name)
@@ -77,7 +77,8 @@ def unpermute(rows: np.ndarray, n_heads: int) -> np.ndarray:
     return pairs.swapaxes(1, 2).reshape(rows.shape)
 
 
-def _open(file: Path) -> Any:
+def open_gguf(file: Path) -> Any:
+    """An opened file of the `gguf` library. Raises UnknownModel for one that cannot be read."""
     from gguf import GGUFReader
 
     class Reader(GGUFReader):
@@ -149,7 +150,7 @@ def _expanded(tensors: list[Any], config: dict[str, Any], file_name: str) -> Ite
                 f"{file_name}: tensor {tensor.name} is {tensor.tensor_type.name}, which the gguf library cannot expand"
             ) from error
         part = tensor.name.split(".")[-2]
-        if config["model_type"] in _INTERLEAVED and part in heads:
+        if config["model_type"] in INTERLEAVED and part in heads:
             values = unpermute(values, heads[part])
         yield np.ascontiguousarray(values, dtype="<f4")
 

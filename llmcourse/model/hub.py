@@ -6,10 +6,10 @@ import hashlib
 import os
 from pathlib import Path
 
-from llmcourse.errors import UnknownModel
+from llmcourse.errors import UnknownModel, UnsupportedModel
 from llmcourse.fetch import cache_dir
 from llmcourse.model.download import (
-    CONVERSION, DEFAULT_MODEL, converted, default_model_folder, download, gpt2_vocab_folder,
+    CONVERSION, DEFAULT_MODEL, converted, default_gguf, default_model_folder, download, gpt2_vocab_folder,
 )  # fmt: skip
 
 __all__ = ["DEFAULT_MODEL", "cache_dir", "download", "model_folder", "shown_name", "tokenizer_folder"]
@@ -39,6 +39,19 @@ def tokenizer_folder(name: str | os.PathLike[str] | None = None) -> Path:
     if name is not None and str(name) == "gpt2":
         return gpt2_vocab_folder()
     return _folder(name, _TOKENIZER_FILES)
+
+
+def gguf_file(name: str | os.PathLike[str] | None = None) -> Path:
+    """The GGUF file called `name`; None is the default model's, fetched on first use. Raises UnsupportedModel for a folder or
+    a hub id, UnknownModel for a file that is not there, DownloadFailed."""
+    if name is None or str(name) == DEFAULT_MODEL:
+        return default_gguf()
+    path = Path(name).expanduser()
+    if path.suffix != ".gguf":
+        raise UnsupportedModel(f"{str(name)!r} is no .gguf file: only such a file has packed weights of its own to compute with")
+    if not path.is_file():
+        raise UnknownModel(f"there is no file {str(name)!r}. {_WORKS}")
+    return path.resolve()
 
 
 def shown_name(name: str | os.PathLike[str] | None) -> str:

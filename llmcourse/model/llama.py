@@ -37,6 +37,11 @@ class Llama:
         """The model's name, as its config gives it."""
         return self.config.name
 
+    @property
+    def parts(self) -> Parts:
+        """The fastest tested table for the model's device."""
+        return default_parts(self.device.type)
+
     def packed(self, pack: Callable) -> Llama:
         """The same model with every linear weight replaced by `pack(weight)`.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from llmcourse.errors import DeviceUnavailable
+from llmcourse.errors import DeviceUnavailable, UnsupportedModel
 from llmcourse.model.config import load_config
 from llmcourse.model.hub import model_folder, shown_name, tokenizer_folder
 from llmcourse.model.weights import load_weights
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from llmcourse.model.llama import Llama
     from llmcourse.text.tokenizer import Tokenizer
 
+QUANTS = ("none", "native")
 _DTYPES = {
     "float32": torch.float32, "fp32": torch.float32, "bfloat16": torch.bfloat16, "bf16": torch.bfloat16,
     "float16": torch.float16, "fp16": torch.float16, "float64": torch.float64, "fp64": torch.float64,
@@ -26,15 +27,32 @@ def load_model(
     name: str | os.PathLike[str] | None = None,
     device: str | torch.device = "auto",
     dtype: str | torch.dtype = "auto",
+    quant: str = "none",
 ) -> Llama:
     """Load a Llama-family model and put its weights on a device, ready to compute.
 
     `name`: None for the default model (fetched on first use), a folder of safetensors, a .gguf file, or a hub id.
-    `device` and `dtype`: see `choose_device` and `choose_dtype`. Raises UnknownModel, UnsupportedModel,
+    `device` and `dtype`: see `choose_device` and `choose_dtype`. `quant`: "none", or "native" for a GGUF's own packed
+    weights, computed on the CPU as they are; where that cannot be, floats are loaded and a line says why. Raises UnknownModel, UnsupportedModel,
     WeightMismatch, DownloadFailed, DeviceUnavailable, OutOfMemory.
     """
     from llmcourse.model.llama import Llama
 
+    if quant not in QUANTS:
+        raise ValueError(f"quant {quant!r} is not one of {', '.join(QUANTS)}")
+    if quant == "native":
+        from llmcourse.ops.numba.fits import why_no_kernels
+        from llmcourse.ops.numba.table import say_once
+
+        reason = why_no_kernels() or (f"device {device} was asked for" if str(device) not in ("auto", "cpu") else None)
+        if reason is None:
+            from llmcourse.ops.numba.native import load_native
+
+            try:
+                return load_native(name)
+            except UnsupportedModel as error:
+                reason = str(error)
+        say_once(f"quant native is left out, and float weights are loaded: {reason}")
     where = choose_device(device)
     number = choose_dtype(dtype, where)
     folder = model_folder(name)

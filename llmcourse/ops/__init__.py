@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from llmcourse.ops.cpu import CPU
 from llmcourse.ops.fused import FUSED
+from llmcourse.ops.numba.table import NUMBA, NUMBA_FAST
 from llmcourse.ops.parts import STAGES, Limits, Parts, as_it_is
 from llmcourse.ops.reference import REFERENCE
 
-TABLES = {"reference": REFERENCE, "cpu": CPU, "fused": FUSED}
+TABLES = {"reference": REFERENCE, "cpu": CPU, "fused": FUSED, "numba": NUMBA, "numba-fast": NUMBA_FAST}
 
 
 def default_parts(device_type: str) -> Parts:
@@ -15,4 +16,4 @@ def default_parts(device_type: str) -> Parts:
     return CPU if device_type == "cpu" else FUSED
 
 
-__all__ = ["CPU", "FUSED", "REFERENCE", "STAGES", "TABLES", "Limits", "Parts", "as_it_is", "default_parts"]
+__all__ = ["CPU", "FUSED", "NUMBA", "NUMBA_FAST", "REFERENCE", "STAGES", "TABLES", "Limits", "Parts", "as_it_is", "default_parts"]

@@ -10,7 +10,7 @@ import pytest
 from llmcourse.measure.roofline import Ceilings, forward_bytes, forward_flops
 
 FIELDS = [
-    "what", "tokens_per_s", "runs", "prompt_tokens", "output_tokens", "model", "device", "dtype", "parts", "cache",
+    "what", "tokens_per_s", "runs", "prompt_tokens", "output_tokens", "model", "device", "dtype", "quant", "parts", "cache",
     "bytes_per_s", "flops_per_s", "mbu", "mfu", "itl_s", "machine",
 ]  # fmt: skip
 BANDWIDTH, FLOPS = 20e9, 100e9
@@ -19,7 +19,7 @@ BANDWIDTH, FLOPS = 20e9, 100e9
 @pytest.fixture(autouse=True)
 def known_machine(monkeypatch, model):
     """The session's model on a machine with known ceilings, so that nothing is measured but the engine."""
-    monkeypatch.setattr("llmcourse.engine.engine.load_model", lambda _name, device, dtype: model)
+    monkeypatch.setattr("llmcourse.engine.engine.load_model", lambda _name, device, dtype, quant: model)
     monkeypatch.setattr("llmcourse.measure.machine.machine_facts", lambda: {"cpu": "a machine"})
     monkeypatch.setattr("llmcourse.measure.ceilings.ceilings", lambda *_: Ceilings(BANDWIDTH, FLOPS))
 

@@ -32,7 +32,7 @@ def engine(model, tokenizer):
 @pytest.fixture(autouse=True)
 def one_model(monkeypatch, model):
     """Runs in this process share the session's model (processes of their own load it as users do)."""
-    monkeypatch.setattr("llmcourse.engine.engine.load_model", lambda _name, device, dtype: model)
+    monkeypatch.setattr("llmcourse.engine.engine.load_model", lambda _name, device, dtype, quant: model)
 
 
 def greedy(run, *arguments: str) -> dict:

@@ -20,7 +20,7 @@ ROW = re.compile(r"  (→| ) +(\d+)  (.{18}) +([\d.]+)%")
 @pytest.fixture(autouse=True)
 def one_model(monkeypatch, model):
     """Runs in this process share the session's model."""
-    monkeypatch.setattr("llmcourse.engine.engine.load_model", lambda _name, device, dtype: model)
+    monkeypatch.setattr("llmcourse.engine.engine.load_model", lambda _name, device, dtype, quant: model)
 
 
 def trace(run, *options: str) -> str:
