@@ -99,7 +99,7 @@ def summary(graded: Graded, out: Path) -> list[str]:
     """What is said at the end of a run."""
     from collections import Counter
 
-    from llmcourse.grade.detect import UNTRUSTED
+    from llmcourse.grade.isolation import UNTRUSTED
     from llmcourse.grade.results import printable
 
     run, results = graded.record, graded.results

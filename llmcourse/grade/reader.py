@@ -17,7 +17,7 @@ from llmcourse.workbook.answers import choose, sources
 from llmcourse.workbook.course import Course
 from llmcourse.workbook.notebook import Notebook, parse_notebook, read_notebook
 
-from .link import Child, Silent
+from .child_process import Child, Silent
 
 READ_SECONDS = 30.0
 READ_MEMORY = 4 << 30

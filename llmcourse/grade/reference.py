@@ -20,10 +20,10 @@ from llmcourse.errors import CourseError
 from llmcourse.workbook.course import PACKAGE, Course
 from llmcourse.workbook.notebook import read_notebook
 
-from .late import import_late
-from .link import run_trusted
+from .lazy_imports import import_late
+from .child_process import run_trusted
 from .replay import Recorder, inside
-from .view import secret_code
+from .visible_files import secret_code
 
 WRONG_TIME_FACTOR = 0.4
 _PROBE_MODULES = (f"{PACKAGE.name}.checks.", f"{PACKAGE.name}_probes_")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from llmcourse.checks.run import NOT_WRITTEN
 
-from .detect import UNTRUSTED
+from .isolation import UNTRUSTED
 from .results import OK, printable
 
 _STYLE = """

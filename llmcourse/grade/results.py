@@ -9,7 +9,7 @@ from llmcourse.checks import Lesson
 from llmcourse.checks.run import FORBIDDEN, NOT_RUN, PROCESS_DIED, RAISED, TIMEOUT, Verdict, judge
 from llmcourse.errors import CourseError
 
-from .attend import Attended
+from .supervise import Supervised
 from .reader import Read
 from .reference import Reference
 from .replay import HiddenCode
@@ -38,23 +38,23 @@ def without_score(status: str, reason: str, *, lesson: str = "", most: float | N
     }
 
 
-def graded(lesson: Lesson, reference: Reference, read: Read, attended: Attended) -> dict:
+def graded(lesson: Lesson, reference: Reference, read: Read, supervised: Supervised) -> dict:
     """The result of a submission that ran, compared with the reference's."""
-    verdicts = [_judge(probe, attended.outcomes[probe.id], reference.outcomes[probe.id]) for probe in lesson.probes]
-    tests = [_test(v, attended.seconds.get(v.probe.id, 0.0)) for v in verdicts]
+    verdicts = [_judge(probe, supervised.outcomes[probe.id], reference.outcomes[probe.id]) for probe in lesson.probes]
+    tests = [_test(v, supervised.seconds.get(v.probe.id, 0.0)) for v in verdicts]
     exercises = [
-        _exercise(name, [v for v in verdicts if v.probe.exercise == name], attended, reference)
+        _exercise(name, [v for v in verdicts if v.probe.exercise == name], supervised, reference)
         for name in lesson.exercises
     ]
-    hidden = [one for one in attended.problems if one["error"] == HIDDEN_CODE]
+    hidden = [one for one in supervised.problems if one["error"] == HIDDEN_CODE]
     problems = sorted(
-        (one for one in attended.problems if one not in hidden), key=lambda one: not _is_import_failure(one, read)
+        (one for one in supervised.problems if one not in hidden), key=lambda one: not _is_import_failure(one, read)
     )
     warnings = [
         *read.warnings,
         *(printable(f"cell {one['cell']} was left at line {one['line']}: {one['message']}") for one in hidden),
     ]
-    reason = _reason(problems, verdicts, read, attended)
+    reason = _reason(problems, verdicts, read, supervised)
     return {
         "lesson": lesson.number,
         "status": PROBLEMS if reason else OK,
@@ -86,10 +86,10 @@ def _test(verdict: Verdict, seconds: float) -> dict:
     return {**verdict.as_json(), "title": verdict.probe.title, "seconds": round(seconds, 4)}
 
 
-def _exercise(name: str, verdicts: list[Verdict], attended: Attended, reference: Reference) -> dict:
+def _exercise(name: str, verdicts: list[Verdict], supervised: Supervised, reference: Reference) -> dict:
     mistake = ""
     if any(v.reason in _A_RESULT for v in verdicts):
-        mistake = _known_mistake(verdicts, attended, reference.wrong[name])
+        mistake = _known_mistake(verdicts, supervised, reference.wrong[name])
     return {
         "name": name,
         "score": sum(v.points for v in verdicts),
@@ -98,11 +98,11 @@ def _exercise(name: str, verdicts: list[Verdict], attended: Attended, reference:
     }
 
 
-def _known_mistake(verdicts: list[Verdict], attended: Attended, wrong: Iterable) -> str:
+def _known_mistake(verdicts: list[Verdict], supervised: Supervised, wrong: Iterable) -> str:
     """The sentence about the known wrong answer whose results are the same in every probe, "" if there is none."""
     for why, outcomes in wrong:
         known = [v for v in verdicts if v.probe.id in outcomes]
-        if known and all(_same(v.probe, attended.outcomes[v.probe.id], outcomes[v.probe.id]) for v in known):
+        if known and all(_same(v.probe, supervised.outcomes[v.probe.id], outcomes[v.probe.id]) for v in known):
             return why
     return ""
 
@@ -117,7 +117,7 @@ def _is_import_failure(problem: dict, read: Read) -> bool:
     return problem["error"] in _IMPORT_ERRORS or problem["cell"] == 0 or problem["cell"] in read.import_cells
 
 
-def _reason(problems: list[dict], verdicts: list[Verdict], read: Read, attended: Attended) -> str:
+def _reason(problems: list[dict], verdicts: list[Verdict], read: Read, supervised: Supervised) -> str:
     """The first thing that is not an honest right or wrong, "" if there is none: it makes the status "problems"."""
     if problems:
         first = problems[0]
@@ -125,7 +125,7 @@ def _reason(problems: list[dict], verdicts: list[Verdict], read: Read, attended:
     if not read.n_cells:
         return "the notebook has no code"
     for verdict in verdicts:
-        outcome = attended.outcomes[verdict.probe.id]
+        outcome = supervised.outcomes[verdict.probe.id]
         ended = outcome.get("kind") == RAISED and outcome.get("error") in _NO_ANSWER
         if verdict.reason in _NOT_HONEST or ended:
             # of a hidden probe only the kind is told: its details may show inputs

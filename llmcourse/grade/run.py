@@ -17,8 +17,8 @@ from llmcourse.checks import Lesson
 from llmcourse.fetch import cache_dir
 from llmcourse.workbook.course import Course, course
 
-from . import detect, record, results
-from .desk import Desk, Place
+from . import isolation, record, results
+from .lab import GradedLab, RunSettings
 from .exports import export_answers
 from .gradebook import write_grades
 from .jobs import Task, work_through
@@ -27,9 +27,9 @@ from .options import Graded, Options, check
 from .reader import Read, Reader
 from .report import write_report
 from .roster import match, read_roster
-from .shelter import NAMESPACE, PROCESS
+from .sandbox import NAMESPACE, PROCESS
 from .submissions import Submission, find, read_content
-from .view import view_of
+from .visible_files import files_for
 
 Progress = Callable[[str, int, int], None]
 
@@ -59,18 +59,18 @@ class _Run:
         self.record = record.opened(options.out, options.seed, options.regrade)
         self.before = record.results_before(options.out)
         self.students = match((one.name for one in found), roster)
-        self.place = self._place(folder)
-        self.desks: dict[str, Desk] = {}
+        self.settings = self._settings(folder)
+        self.labs: dict[str, GradedLab] = {}
 
-    def _place(self, folder: Path) -> Place:
+    def _settings(self, folder: Path) -> RunSettings:
         """Find out how submissions can be shut in here, and note it."""
         options = self.options
         private = [options.out, *options.paths, *filter(None, (options.hidden_dir, options.roster))]
         private = [path.resolve() for path in (*private, *([options.export[1]] if options.export else []))]
         (folder / "root").mkdir()
         os.chmod(folder, 0o711)
-        trial = view_of(self.course, Lesson("00", "", {}, ()), cache_dir(), folder / "root", private)
-        tier, why = detect.tier(options.isolation if options.warm else PROCESS, trial, worker_uid(0))
+        trial = files_for(self.course, Lesson("00", "", {}, ()), cache_dir(), folder / "root", private)
+        tier, why = isolation.tier(options.isolation if options.warm else PROCESS, trial, worker_uid(0))
         self.record.isolation, self.record.why_not_better = tier, why
         self.record.course_version = llmcourse.__version__
         reads_all = (
@@ -78,9 +78,9 @@ class _Run:
             and options.warm
             and os.name == "posix"
             and os.geteuid() == 0
-            and not detect.reads_python(worker_uid(0))
+            and not isolation.reads_python(worker_uid(0))
         )
-        return Place(
+        return RunSettings(
             self.course,
             cache_dir(),
             folder,
@@ -107,7 +107,7 @@ class _Run:
                 else:
                     kept.update([one.name] if result is self.before.get(one.name) else [])
                     done[one.name] = self._written(one, result)
-            tasks.sort(key=lambda task: task.desk.name)
+            tasks.sort(key=lambda task: task.lab.name)
             with closing(work_through(tasks, self.options.jobs, self.options.warm)) as graded:
                 for task, result in graded:
                     done[task.submission.name] = self._written(task.submission, self._complete(task, result))
@@ -118,7 +118,7 @@ class _Run:
             known = {**self.before, **done}
             rows = [known[one.name] for one in self.found if one.name in known] + self._missing()
             write_grades(self.options.out / "grades.csv", rows)
-            self.record.not_hidden = sorted({name for desk in self.desks.values() for name in desk.not_hidden})
+            self.record.not_hidden = sorted({name for lab in self.labs.values() for name in lab.not_hidden})
             self.record.finished = len(done) == len(self.found)
             self.record.write(self.options.out)
         return Graded(self.record, rows, len(kept), interrupted)
@@ -153,26 +153,26 @@ class _Run:
                 else "nothing in it says which lesson it is of; grade it with --lesson NN"
             )
             return self._without_score(one, sha256, read, results.OTHER_LESSON, why), None
-        desk = self._desk(read.lesson)
+        lab = self._lab(read.lesson)
         if self.options.export:
             export_answers(self.options.export[1], one, read)
         before = self.before.get(one.name)
         if (
             before
-            and (before.get("sha256"), before.get("fingerprint")) == (sha256, desk.fingerprint)
+            and (before.get("sha256"), before.get("fingerprint")) == (sha256, lab.fingerprint)
             and (not self.record.regrade or before.get("run") == self.record.id)
         ):
             return before, None
-        return None, Task(one, read, desk, sha256)
+        return None, Task(one, read, lab, sha256)
 
-    def _desk(self, number: str) -> Desk:
-        if number not in self.desks:
-            self.desks[number] = Desk(self.place, number)
-        return self.desks[number]
+    def _lab(self, number: str) -> GradedLab:
+        if number not in self.labs:
+            self.labs[number] = GradedLab(self.settings, number)
+        return self.labs[number]
 
     def _without_score(self, one: Submission, sha256: str, read: Read, status: str, why: str) -> dict:
         lesson = self.asked or read.lesson
-        most = self._desk(self.asked).lesson.points() if self.asked else None
+        most = self._lab(self.asked).lesson.points() if self.asked else None
         result = results.without_score(status, results.printable(why), lesson=lesson, most=most)
         return self._framed(one.name, result, file=one.path, sha256=sha256, seconds=0.0)
 
@@ -183,7 +183,7 @@ class _Run:
             file=task.submission.path,
             sha256=task.sha256,
             seconds=result.pop("wall_s"),
-            fingerprint=task.desk.fingerprint if result["tests"] else "",
+            fingerprint=task.lab.fingerprint if result["tests"] else "",
         )
 
     def _framed(
@@ -204,9 +204,9 @@ class _Run:
             "student": self.students.get(name),
             "file": results.printable(str(file or "")),
             "status": result["status"],
-            "isolation": self.place.tier,
-            "trusted": self.place.tier == NAMESPACE,
-            "seed": self.place.seed,
+            "isolation": self.settings.tier,
+            "trusted": self.settings.tier == NAMESPACE,
+            "seed": self.settings.seed,
             "course_version": llmcourse.__version__,
             **result,
             "seconds": round(seconds, 3),
@@ -229,6 +229,6 @@ class _Run:
     def _missing(self) -> list[dict]:
         """A row for everyone on the roster without a submission."""
         there = set(self.students.values())
-        most = self._desk(self.asked).lesson.points() if self.asked else None
+        most = self._lab(self.asked).lesson.points() if self.asked else None
         absent = results.without_score(results.MISSING, "no submission", lesson=self.asked, most=most)
         return [{**self._framed(one, absent), "student": one} for one in self.roster if one not in there]

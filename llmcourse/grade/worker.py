@@ -24,20 +24,20 @@ from llmcourse.workbook.answers import Piece, execute
 from llmcourse.workbook.course import Course
 from llmcourse.workbook.notebook import read_notebook
 
-from .late import import_late, warm_up
+from .lazy_imports import import_late, warm_up
 from .limits import Limits, set_limits
 from .replay import Player
 
 
 @dataclass(frozen=True)
-class Kit:
+class PreparedLab:
     """What every worker of one lab needs, imported once."""
 
     lesson: Lesson
     player: Player
 
     @staticmethod
-    def load(config: dict) -> Kit:
+    def load(config: dict) -> PreparedLab:
         """Import the lab's probes and what its import cells import, with replayed given pieces of its own.
 
         config: root (of the course), lesson (its full name), given (lessons whose given pieces are in use), secrets and
@@ -54,7 +54,7 @@ class Kit:
             __import__(module)
         execute(Piece("imports", cell.source, 0) for cell in lab.cells if cell.role == "imports")
         warm_up()
-        return Kit(course.lesson_named(name), player)
+        return PreparedLab(course.lesson_named(name), player)
 
     def work(self, payload: bytes, results: int) -> None:
         """Do what a payload asks for, and write results to an open file."""
@@ -119,5 +119,5 @@ def main() -> None:
     os.dup2(2, 1)
     if os.name == "posix":
         set_limits(Limits(**config["limits"]), config["cpu_seconds"], os.geteuid())
-    Kit.load(config["kit"]).work(payload, results)
+    PreparedLab.load(config["lab"]).work(payload, results)
     os._exit(0)

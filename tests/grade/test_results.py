@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from llmcourse.checks import Exercise, Lesson, Probe
 from llmcourse.checks.probe import Tolerance
-from llmcourse.grade.attend import Attended
+from llmcourse.grade.supervise import Supervised
 from llmcourse.grade.reader import Read
 from llmcourse.grade.reference import Reference
 from llmcourse.grade.report import page
@@ -39,7 +39,7 @@ READ = Read(n_cells=3, import_cells=[1])
 
 
 def result(shown: object = WANT, unseen: object = WANT, problems: tuple = (), read: Read = READ) -> dict:
-    return graded(LESSON, REFERENCE, read, Attended(dict(zip(IDS, (shown, unseen))), {}, list(problems)))
+    return graded(LESSON, REFERENCE, read, Supervised(dict(zip(IDS, (shown, unseen))), {}, list(problems)))
 
 
 def problem(cell: int, error: str) -> dict:

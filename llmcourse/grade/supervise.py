@@ -1,6 +1,6 @@
 """The parent's side of one submission's workers: deadlines, caps, and a new worker after a hang or a death.
 
-attend(workers, payload, probes, …) -> Attended: every probe's outcome, whatever the submission does
+supervise(workers, payload, probes, …) -> Supervised: every probe's outcome, whatever the submission does
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from llmcourse.checks import Probe
 from llmcourse.checks.run import NOT_RUN, PROCESS_DIED, TIMEOUT
 
-from .link import Silent
+from .child_process import Silent
 from .workers import TooMuch
 
 LOAD_SECONDS = 20.0
@@ -26,7 +26,7 @@ _NOT_A_RESULT = "it sent something that is not a result"
 
 
 @dataclass
-class Attended:
+class Supervised:
     """outcomes and seconds by probe id; problems: cells that failed, {cell, error, message, line} each."""
 
     outcomes: dict[str, dict] = field(default_factory=dict)
@@ -58,14 +58,14 @@ class Stop:
         return {"cell": cell, "error": PROCESS_DIED, "message": self.how, "line": 0}
 
 
-def attend(workers, payload: dict, probes: list[Probe], stopped: Callable[[], bool] = lambda: False) -> Attended:
+def supervise(workers, payload: dict, probes: list[Probe], stopped: Callable[[], bool] = lambda: False) -> Supervised:
     """Run these probes on one submission, in as many workers as it takes.
 
     workers: a ForkServer or a Spawner. payload: pieces, file, private, seed, time_factor, calls (see worker.py).
     stopped: asked before each new worker; True ends all with "not run".
     After three hangs or deaths in one exercise the rest of it is not run.
     """
-    found, left, pieces = Attended(), list(probes), payload["pieces"]
+    found, left, pieces = Supervised(), list(probes), payload["pieces"]
     n_loads_failed = 0
     while left and n_loads_failed < LOADS_PER_SUBMISSION and not stopped():
         one = _Session(workers, {**payload, "pieces": pieces}, left, found, stopped)
@@ -91,7 +91,7 @@ def attend(workers, payload: dict, probes: list[Probe], stopped: Callable[[], bo
 class _Session:
     """One worker's life."""
 
-    def __init__(self, workers, payload: dict, probes: list[Probe], found: Attended, stopped: Callable[[], bool]):
+    def __init__(self, workers, payload: dict, probes: list[Probe], found: Supervised, stopped: Callable[[], bool]):
         self.probes, self.found, self.stopped, self.factor = probes, found, stopped, payload["time_factor"]
         self.n_cells, self.load_seconds = len(payload["pieces"]), LOAD_SECONDS * payload["time_factor"]
         self.loaded, self.cell, self.n_done = False, 0, 0
@@ -193,7 +193,7 @@ def _without(pieces: list[dict], cell: int) -> list[dict]:
     return [{**piece, "only_definitions": True} if piece["cell"] == cell else piece for piece in kept]
 
 
-def _to_go_on_with(probes: list[Probe], found: Attended) -> list[Probe]:
+def _to_go_on_with(probes: list[Probe], found: Supervised) -> list[Probe]:
     """The probes without an outcome, less those of an exercise that has hung or died too often."""
     stops, left = _n_stops(probes, found), []
     for probe in probes:
@@ -209,6 +209,6 @@ def _to_go_on_with(probes: list[Probe], found: Attended) -> list[Probe]:
     return left
 
 
-def _n_stops(probes: list[Probe], found: Attended) -> Counter:
+def _n_stops(probes: list[Probe], found: Supervised) -> Counter:
     """How often each exercise has hung or died."""
     return Counter(p.exercise for p in probes if found.outcomes.get(p.id, {}).get("kind") in (TIMEOUT, PROCESS_DIED))

@@ -10,9 +10,9 @@ from dataclasses import asdict
 
 from llmcourse.errors import CourseError
 
-from .link import bare_environment, command
-from .sandbox import View
-from .shelter import NAMESPACE, PROCESS
+from .child_process import bare_environment, command
+from .filesystem import VisibleFiles
+from .sandbox import NAMESPACE, PROCESS
 from .workers import can_fork
 
 TRIAL_SECONDS = 60.0
@@ -22,7 +22,7 @@ UNTRUSTED = (
 )
 
 
-def tier(wanted: str, view: View, uid: int) -> tuple[str, str]:
+def tier(wanted: str, visible: VisibleFiles, uid: int) -> tuple[str, str]:
     """The tier to use, and why it is not the better one ("" if it is).
 
     wanted: "auto", "namespace" or "process". Raises CourseError when "namespace" is asked for and cannot be had.
@@ -31,7 +31,7 @@ def tier(wanted: str, view: View, uid: int) -> tuple[str, str]:
         raise CourseError(f"isolation is auto, namespace or process, not {wanted!r}")
     if wanted == PROCESS:
         return PROCESS, "asked for"
-    why = why_no_namespaces(view, uid)
+    why = why_no_namespaces(visible, uid)
     if why and wanted == NAMESPACE:
         raise CourseError(
             f"this machine does not allow the namespace isolation: {why}. Use --isolation process, in a container "
@@ -40,21 +40,21 @@ def tier(wanted: str, view: View, uid: int) -> tuple[str, str]:
     return (PROCESS, why) if why else (NAMESPACE, "")
 
 
-def why_no_namespaces(view: View, uid: int) -> str:
+def why_no_namespaces(visible: VisibleFiles, uid: int) -> str:
     """ "" when a process can be shut in here, otherwise what the machine said."""
     if not can_fork():
         return f"{sys.platform} has no namespaces"
-    return _trial({"view": asdict(view), "uid": uid})
+    return _trial({"visible": asdict(visible), "uid": uid})
 
 
 def reads_python(uid: int) -> bool:
     """Whether this user can read the Python installation; for root only, which becomes that user in a child."""
-    return not _trial({"view": None, "uid": uid})
+    return not _trial({"visible": None, "uid": uid})
 
 
 def _trial(config: dict) -> str:
     done = subprocess.run(
-        command("llmcourse.grade.detect"),
+        command("llmcourse.grade.isolation"),
         input=json.dumps(config).encode(),
         stdout=subprocess.PIPE,
         env=bare_environment("", "/", ""),
@@ -69,16 +69,16 @@ def _trial(config: dict) -> str:
 def main() -> None:
     """The trial, in a process of its own: prints what went wrong, or nothing."""
     from .limits import Limits
-    from .shelter import Shelter, start
+    from .sandbox import Sandbox, start
 
     config = json.loads(sys.stdin.readline())
     uid = config["uid"]
-    if config["view"]:
-        view = View(**{k: tuple(v) if isinstance(v, list) else v for k, v in config["view"].items()})
-        shelter = Shelter(NAMESPACE, Limits(), uid, view)
+    if config["visible"]:
+        visible = VisibleFiles(**{k: tuple(v) if isinstance(v, list) else v for k, v in config["visible"].items()})
+        sandbox = Sandbox(NAMESPACE, Limits(), uid, visible)
     else:
-        shelter = Shelter(PROCESS, Limits(), uid, scratch="/")
-    running = start(shelter, [], TRIAL_SECONDS, _import_something)
+        sandbox = Sandbox(PROCESS, Limits(), uid, scratch="/")
+    running = start(sandbox, [], TRIAL_SECONDS, _import_something)
     pid, status = os.waitpid(running.child, 0)
     code = os.waitstatus_to_exitcode(status)
     if running.error or code:
