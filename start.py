@@ -86,6 +86,7 @@ def open_lab(options):
     """Open JupyterLab on the first lesson; `options` go to JupyterLab."""
     ensure_installed(["lab"])
     fetch("model")
+    make_copies()
     # Not as an argument: JupyterLab would then show the lesson's folder and nothing beside it, neither labs nor work.
     here = ["--ServerApp.root_dir={}".format(ROOT)]
     if (ROOT / FIRST_LESSON).is_file():
@@ -260,6 +261,14 @@ def fetch(what):
     if subprocess.call([str(program("llmcourse")), "download", what], stdout=subprocess.DEVNULL) != 0:
         way = f"python3 start.py run download {what} --from FILE"
         raise SetupFailed(f"could not fetch {what}; with a file that was fetched elsewhere: {way}")
+
+
+def make_copies():
+    """Put the learner's own copies of the labs into work/ (quick and silent where they are there and up to date)."""
+    made = subprocess.run([str(program("llmcourse")), "open"], cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if made.returncode != 0:
+        lines = made.stdout.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+        say("start.py: your copies of the labs could not be made ({}); the lessons open all the same".format(lines[-1]))
 
 
 def call(command, **options):

@@ -312,3 +312,22 @@ class SharesItsRest:
         text = self.raw.decode("utf-8", errors="replace")
         self.raw.clear()
         return text
+
+
+@wrong("count_pairs", says="from the end of one word into the next")
+def one_long_list(words):
+    """It joins all words into one list before counting, so it counts pairs from the end of one word into the next."""
+    ids = [one for word, times in words for _ in range(times) for one in word]
+    return dict(Counter(zip(ids, ids[1:])))
+
+
+@wrong("count_pairs", says="Begin anew with every word")
+def remembers_the_word_before(words):
+    """It pairs the last id of a word with the first of the next one. Begin anew with every word."""
+    counts, before = {}, None
+    for ids, times in words:
+        for one in ids:
+            if before is not None:
+                counts[before, one] = counts.get((before, one), 0) + times
+            before = one
+    return counts

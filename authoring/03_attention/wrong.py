@@ -293,3 +293,14 @@ def two_passes(q, k, v, block):
         powers = torch.exp(one() - top)
         total, mix = total + powers.sum(-1, keepdim=True), mix + powers @ v[i * block : (i + 1) * block]
     return mix / total
+
+
+edited("attention", "hides_what_may_be_seen", old="masked_fill(~mask", new="masked_fill(mask", says="True means",
+       why="It hides where the mask is True. True means that the query may see the key; masked_fill fills where its mask is "
+           "True, so it wants ~mask.")
+
+
+@wrong("attention", says="True means")
+def hides_what_may_be_seen_and_gives_nan(q, k, v, mask, scale):
+    """It hides where the mask is True. True means that the query may see the key: fill where ~mask."""
+    return (q @ k.T * scale).masked_fill(mask, -math.inf).softmax(-1) @ v

@@ -304,3 +304,26 @@ def works_in_the_callers_row(logits, params, u, previous_ids):
     logits[probabilities < params.min_p * probabilities.max()] = -math.inf
     running = logits.double().softmax(-1).cumsum(-1)
     return int((running <= u * running[-1]).sum())
+
+
+edited("top_p_filter", "places_for_ids", old="kept[order[:n_kept]] = logits[order[:n_kept]]",
+       new="kept[:n_kept] = logits[:n_kept]", says="back to ids",
+       why="What it found out about places in the sorted row it applies to the unsorted one. Map places back to ids: place i "
+           "of the sorted row is the token order[i].")
+
+edited("top_p_filter", "returns_the_sorted_row", old="kept[order[:n_kept]] = logits[order[:n_kept]]",
+       new="kept[:n_kept] = logits[order[:n_kept]]", says="back to ids",
+       why="It returns the row as it was sorted. Put each logit back to ids: place i of the sorted row is the token order[i].")
+
+edited("sample", "running_sum_in_float32", old="running = logits.double().softmax(-1).cumsum(-1)\n"
+       "    return int((running <= u * running[-1]).sum())",
+       new="running = logits.softmax(-1).cumsum(-1)\n    return int((running > u).nonzero()[0])", says="never exceeds",
+       why="It sums in float32. There a u close to 1 becomes 1, the running sum never exceeds it, and no token is left to take: "
+           "sum in float64, and compare with u times the last sum.")
+
+edited("sample", "searches_a_sum_in_float32", old="running = logits.double().softmax(-1).cumsum(-1)\n"
+       "    return int((running <= u * running[-1]).sum())",
+       new="running = logits.softmax(-1).cumsum(-1)\n    return int(torch.searchsorted(running, u, right=True))",
+       says="never exceeds",
+       why="It sums in float32. There a u close to 1 becomes 1, the running sum never exceeds it, and the id falls off the end "
+           "of the vocabulary: sum in float64, and compare with u times the last sum.")

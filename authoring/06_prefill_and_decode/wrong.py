@@ -45,6 +45,16 @@ edited("forward_flops", "two_feed_forward_matrices", old="3 * d * config.ffn_wid
 edited("forward_flops", "heads_fill_the_width", old="config.n_heads * config.head_dim, ", new="config.width, ",
        says="size of its own", why="It takes d for Hq · D; here they differ.")
 
+edited("forward_flops", "square_queries_and_keys", old="2 * d * q + 2 * d * kv", new="2 * d * d + d * q + d * kv",
+       says="not d · d", why="It gives the query and the key matrix d · d numbers. They are [Hq·D, d] and [Hkv·D, d], not d · d.")
+
+edited("forward_flops", "square_queries_and_output", old="2 * d * q + 2 * d * kv", new="2 * d * d + 2 * d * kv",
+       says="not d · d", why="It gives the query and the output matrix d · d numbers. They are [Hq·D, d] and [d, Hq·D], not d · d.")
+
+edited("forward_flops", "four_squares", old="2 * d * q + 2 * d * kv", new="4 * d * d",
+       says="not d · d", why="It gives all four attention matrices d · d numbers. Query and output have Hq·D · d, key and value "
+                             "Hkv·D · d, not d · d.")
+
 # ---- forward_bytes ----
 
 edited("forward_bytes", "weights_for_every_token", old="weights * weight_bits", new="n_tokens * weights * weight_bits",

@@ -54,6 +54,9 @@ edited("ConcatCache", "joins_heads", old="torch.cat([kept[layer], new])",
 edited("ConcatCache", "values_are_keys", old="((self.k, k), (self.v, v))", new="((self.k, k), (self.v, k))",
        says="v as V", why="It keeps the keys twice and loses the values.")
 
+edited("ConcatCache", "joins_keys_to_the_values", old="torch.cat([kept[layer], new])", new="torch.cat([kept[layer], k])",
+       says="V gets this step's v", why="From the second step on it joins the new keys to the values too: V gets this step's v.")
+
 
 @wrong("ConcatCache", says="knows nothing of layer 0")
 class OneStoreForAllLayers:

@@ -139,3 +139,29 @@ class SinksTwice:
         stays = (at > new[-1] - self.window) | (at < self.n_sink)
         self.kept[layer] = K[stays], V[stays], at[stays]
         return torch.cat([K[sink], K]), torch.cat([V[sink], V]), seen
+
+
+edited("quantize_kv", "a_constant_group_has_scale_1", old="torch.where(scale == 0, 1, scale)",
+       new="torch.where(grouped.amin(-1, keepdim=True) == grouped.amax(-1, keepdim=True), 1, scale)", says="only a group of zeros",
+       why="It gives every group of equal numbers scale 1, so that 0.3, 0.3, 0.3 becomes 0. The range reaches to 0, so only a group "
+           "of zeros has no range.")
+
+
+@wrong("SlidingWindowCache", says="for each layer")
+class OnePositionForAllLayers:
+    """It counts positions once for all layers, so that the second layer of a step begins where the first one ended. Keep
+    the position for each layer."""
+
+    def __init__(self, window, n_sink):
+        self.window, self.n_sink, self.kept, self.n_past = window, n_sink, {}, 0
+
+    def update(self, layer, k, v):
+        K, V, at = self.kept.get(layer, (k[:0], v[:0], torch.arange(0)))
+        new = torch.arange(self.n_past, self.n_past + len(k))
+        self.n_past += len(k)
+        K, V, at = torch.cat([K, k]), torch.cat([V, v]), torch.cat([at, new])
+        p = new[:, None]
+        visible = (at <= p) & ((at > p - self.window) | (at < self.n_sink))
+        stays = (at > new[-1] - self.window) | (at < self.n_sink)
+        self.kept[layer] = K[stays], V[stays], at[stays]
+        return K, V, visible

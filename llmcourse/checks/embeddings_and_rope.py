@@ -8,7 +8,7 @@ from .embeddings_and_rope_inputs import FAR, HINTS, THETAS, angles, directions, 
 
 OWN_WORK = {
     "embed": ("torch.nn.functional.embedding", "torch.embedding", "torch.nn.Embedding"),
-    "nearest": ("torch.nn.functional.cosine_similarity", "torch.cdist"),
+    "nearest": ("torch.nn.functional.cosine_similarity", "torch.nn.CosineSimilarity", "torch.cdist"),
     "rope_angles": (),
     "apply_rope": (),
 }

@@ -23,13 +23,15 @@ from llmcourse.errors import CourseError
 
 from . import forbid
 from .codec import encode, type_name
-from .compare import OK, compare
+from .compare import OK, WRONG_SHAPE, WRONG_TYPE, WRONG_VALUES, compare
 from .limits import TimeLimit, time_limit
 from .probe import Answer, NotWritten, Probe
 from .rng import Rng
 
 NOT_WRITTEN, RAISED, TIMEOUT, FORBIDDEN = "not written", "raised", "timeout", "forbidden"
+HINTED = (WRONG_TYPE, WRONG_SHAPE, WRONG_VALUES, RAISED)
 PROCESS_DIED, NOT_RUN = "process died", "not run"
+RECURSION = RecursionError.__name__
 MAX_MESSAGE = 200
 MAX_PRINTED = 2_000
 
@@ -58,8 +60,8 @@ class Verdict:
 
     @property
     def hint(self) -> str:
-        """The probe's hint where a result was returned and is wrong, otherwise empty."""
-        return self.probe.hint if self.reason in ("wrong type", "wrong shape", "wrong values") else ""
+        """The probe's hint where the answer ran and did not do what is asked, otherwise empty."""
+        return self.probe.hint if self.reason in HINTED else ""
 
     def as_json(self) -> dict:
         """The fields of a report: id, exercise, hidden, points, max, reason, detail ("" if hidden), hint."""
@@ -100,6 +102,8 @@ def _run(probe: Probe, answer: Answer, seed: int, forbids: Iterable[str]) -> dic
         return _unwritten(error, probe.exercise)
     except BaseException as error:
         outcome = _raised(error, answer, probe.exercise)
+    if outcome.get("error") == RECURSION and called == [forbid.SWITCHED_OFF]:
+        called = []  # Python itself drops a profile hook that meets the end of the stack; the answer did nothing
     return {"kind": FORBIDDEN, "name": called[0]} if called else outcome
 
 
@@ -174,6 +178,10 @@ def judge(probe: Probe, got: dict, want: dict) -> Verdict:
 
 
 def _say_raised(got: dict, probe: Probe) -> str:
+    if got.get("error") == RECURSION:
+        return (f"endless recursion: {got.get('inside') or probe.exercise} calls itself"
+                f"{f' at line {line}' if (line := got.get('line')) else ''}, directly or through others, and never comes to "
+                "an end: which input needs no further call?")
     where = f" at line {got.get('line')} of {got.get('inside')}" if got.get("line") else ""
     code = f": {str(got.get('code'))[:80]}" if got.get("code") else ""
     message = f" ({got.get('message')})" if got.get("message") else ""

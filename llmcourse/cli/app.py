@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from llmcourse.cli import bench, claims, doctor, download, generate, memory, tokenize, version
 from llmcourse.cli.options import FAILED, INTERRUPTED, USAGE, with_folder
-from llmcourse.errors import CourseError
+from llmcourse.errors import CourseError, UnknownLesson
 from llmcourse.grade import commands as grading
 from llmcourse.workbook import commands as studying
 
@@ -45,7 +45,7 @@ class CourseGroup(TyperGroup):
             raise
         except CourseError as error:
             typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(FAILED) from error
+            raise typer.Exit(USAGE if isinstance(error, UnknownLesson) else FAILED) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(INTERRUPTED) from error
 

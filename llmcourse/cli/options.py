@@ -44,10 +44,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and 
 
 
 def with_folder(args: list[str]) -> list[str]:
-    """`--mine` may stand alone or before a folder: give it the folder if the next word is one, else an empty value."""
+    """`--mine` may stand alone or before a folder: give it the folder if the next word is one, else an empty value.
+
+    A word that is written like a path ("/nosuch", "./work", "~/labs") is a folder whether or not it is there.
+    """
     given = list(args)
     for i, word in enumerate(given):
         if word == "--mine":
-            folder = given[i + 1] if i + 1 < len(given) and os.path.exists(given[i + 1]) else ""
+            folder = given[i + 1] if i + 1 < len(given) and _is_folder(given[i + 1]) else ""
             return [*given[:i], f"--mine={folder}", *given[i + 1 + bool(folder) :]]
     return given
+
+
+def _is_folder(word: str) -> bool:
+    looks_so = word.startswith(("/", "./", "../", "~", ".\\")) and not any(blank in word for blank in " \n\t")
+    return looks_so or os.path.exists(word)

@@ -11,7 +11,7 @@ import io
 import linecache
 import sys
 from collections.abc import Iterable
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,7 @@ from types import ModuleType
 from llmcourse.checks.codec import type_name
 from llmcourse.checks.limits import TimeLimit, time_limit
 
+from .importing import import_ahead
 from .notebook import Cell, Notebook, defined_names, parse, read_notebook, source_digest
 
 MAX_MESSAGE = 200
@@ -113,29 +114,41 @@ def sources(notebook: Notebook, exercises: Iterable[str]) -> dict[str, str]:
 
 
 def execute(pieces: Iterable[Piece], module: str = "__main__", file: str = "",
-            seconds: float = LOAD_SECONDS) -> Answers:
+            seconds: float | None = LOAD_SECONDS) -> Answers:
     """Run the pieces in one namespace; a piece that fails becomes a problem and the next one runs.
 
     module: the namespace's __name__; any but "__main__" is entered in sys.modules.
     file: put before each label in tracebacks.
-    seconds: for each piece. What the pieces print is dropped.
+    seconds: for each piece, imports not counted; None for the course's own solutions, which nothing may interrupt.
+    What the pieces print is dropped.
     """
     home = ModuleType(module)
     if module != "__main__":
         sys.modules[module] = home
     answers = Answers(vars(home))
     for piece in pieces:
-        name = f"<{file} {piece.label}>" if file else f"<{piece.label}>"
-        linecache.cache[name] = (len(piece.source), None, piece.source.splitlines(keepends=True), name)
+        name = _file_name(f"{file} {piece.label}" if file else piece.label, piece.source)
         try:
             tree = parse(piece.source)
             if piece.only_definitions:
                 tree.body = [node for node in tree.body if isinstance(node, _DEFINITIONS)]
-            with redirect_stdout(_Nowhere()), time_limit(seconds):
+            import_ahead(tree)
+            with redirect_stdout(_Nowhere()), nullcontext() if seconds is None else time_limit(seconds):
                 exec(compile(tree, name, "exec"), answers.objects)
         except BaseException as error:
             answers.problems.append(_problem(error, piece.cell, name))
     return answers
+
+
+def _file_name(label: str, source: str) -> str:
+    """What tracebacks call this source, entered in the line cache: never the name of another text, whose lines would be
+    quoted in its place (the learner's notebook and the solution have the same name)."""
+    lines, name, number = source.splitlines(keepends=True), f"<{label}>", 1
+    while name in linecache.cache and linecache.cache[name][2] != lines:
+        number += 1
+        name = f"<{label}, version {number}>"
+    linecache.cache[name] = (len(source), None, lines, name)
+    return name
 
 
 class _Nowhere(io.TextIOBase):
@@ -166,7 +179,7 @@ def load_answers(path: Path, lab: Path, exercises: Iterable[str], module: str = 
     exercises = list(exercises)
     notebook = read_notebook(path)
     pieces, warnings = choose(notebook, read_notebook(lab), exercises)
-    answers = execute(pieces, module, path.name)
+    answers = execute(pieces, module, path.name, LOAD_SECONDS if module == "__main__" else None)
     answers.warnings = warnings
     answers.sources = sources(notebook, exercises)
     return answers

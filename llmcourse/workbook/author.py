@@ -7,15 +7,18 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import llmcourse
-from llmcourse.checks import LESSONS
+from llmcourse.checks import LESSONS, Exercise
 from llmcourse.errors import AuthoringError
 
+from .bans import with_ban
 from .course import PACKAGE, Course, course
 from .notebook import source_digest
 from .rules import problems
+from .signposts import around
 from .source import SourceCell, efforts, read_source, solution_version, student_version
 
 NO_REPOSITORY = "lessons are built in a clone of the repository: there is no authoring/ folder here"
@@ -109,8 +112,11 @@ def generate(ours: Course, name: str, kind: str) -> dict:
     file = ours.root / "authoring" / name / ("lesson.py" if kind == "lesson" else "lab.py")
     authored = read_source(file)
     cells = {"lesson": list, "exercise": student_version, "solution": solution_version}[kind](authored)
-    ids = _ids(name[:2], authored)
-    content = [_notebook_cell(cell, cell_id, kind) for cell, cell_id in zip(cells, ids)]
+    if kind != "lesson":
+        cells = _with_bans(cells, ours.lesson_named(name).exercises)
+    ids = iter(_ids(name[:2], authored))
+    content = [_notebook_cell(cell, f"{name[:2]}-{own}" if own else next(ids), kind)
+               for own, cell in around(kind, name, cells, sources(ours))]
     source = hashlib.sha256(file.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
     mark = {"kind": kind, "lesson": name[:2], "name": name, "version": llmcourse.__version__, "source": source,
             "cells": _cells_digest(content)}
@@ -119,6 +125,12 @@ def generate(ours: Course, name: str, kind: str) -> dict:
     metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
                 "language_info": {"name": "python"}, "llmcourse": mark}
     return {"cells": content, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _with_bans(cells: list[SourceCell], exercises: dict[str, Exercise]) -> list[SourceCell]:
+    """The lab with what each exercise forbids in its docstring."""
+    return [replace(cell, source=with_ban(cell.source, cell.exercise, exercises[cell.exercise].forbids))
+            if cell.role == "answer" and cell.exercise in exercises else cell for cell in cells]
 
 
 def _ids(number: str, cells: list[SourceCell]) -> list[str]:

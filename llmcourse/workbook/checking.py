@@ -13,17 +13,19 @@ from llmcourse.errors import CourseError, UnreadableNotebook
 
 from .answers import Answers, load_answers
 from .course import Course, course, split_exercise
-from .examine import Examined, examine
+from .examine import VISIBLE_SEED, Examined, examine
+from .failures import Failures
 from .notebook import read_notebook
 from .report import Report, report, show
 
 
-def examine_answer(ours: Course, lesson: Lesson, exercise: str, answer: Answer) -> Examined:
-    """One exercise's visible probes on an answer, with the course's reference and its known wrong answers."""
+def examine_answer(ours: Course, lesson: Lesson, exercise: str, answer: Answer, *, seed: int = VISIBLE_SEED,
+                   hidden: bool = False) -> Examined:
+    """One exercise's visible probes (with hidden=True all) on an answer, with the reference and the known wrong answers."""
     loaded = given.answers(lesson.number)
     return examine(lesson, exercise, answer, given.answer(lesson.number), forbids=given.forbidden(lesson, exercise),
                    wrongs=load_wrong(ours.wrong(lesson.number)), namespace=loaded.objects,
-                   source=loaded.sources[exercise])
+                   source=loaded.sources[exercise], seed=seed, hidden=hidden)
 
 
 def _never_raises(function: Callable[..., Report]) -> Callable[..., None]:
@@ -62,22 +64,31 @@ def hint(exercise: str, level: int = 1) -> Report:
     number, name = split_exercise(exercise)
     lesson = course().lesson(number)
     lesson.of(name)
-    hints = lesson.exercises[name].hints
+    return hint_report(lesson, name, level, "hint({exercise!r}, {level})")
+
+
+def hint_report(lesson: Lesson, name: str, level: int, call: str) -> Report:
+    """One hint. call: how the next one is asked for, with {exercise} and {level} in it."""
+    exercise, hints = f"{lesson.number}.{name}", lesson.exercises[name].hints
     if level not in range(1, len(hints) + 1):
         raise CourseError(f"hints have levels 1 to {len(hints)}, not {level!r}")
-    more = f"There is more in hint({exercise!r}, {level + 1})." if level < len(hints) else ""
+    more = f"There is more: {call.format(exercise=exercise, level=level + 1)}" if level < len(hints) else ""
     return Report(f"{exercise}, hint {level} of {len(hints)}", (("→", hints[level - 1], ()),), more)
 
 
 @dataclass(frozen=True)
 class Checked:
-    """One lab of a folder: its file (None where there is none), what its cells did, and each exercise's result."""
+    """One lab of a folder: its file (None where there is none), what its cells did, and each exercise's result.
+
+    failures: cells that failed, in words, counted as Jupyter shows them.
+    """
 
     number: str
     name: str
     path: Path | None
     answers: Answers
     exercises: tuple[Examined, ...]
+    failures: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -85,9 +96,11 @@ class Checked:
         return all(one.complete for one in self.exercises)
 
 
-def check_lab(ours: Course, number: str, folder: Path) -> Checked:
+def check_lab(ours: Course, number: str, folder: Path, *, only: str = "", seed: int = VISIBLE_SEED,
+              hidden: bool = False) -> Checked:
     """Run the visible probes of a lab on the answers found in a folder (or in one notebook file), in this process.
 
+    only: one exercise; "" all. hidden: the hidden probes too, with a `seed` of one's own.
     A lab that is not in the folder counts as not written. Raises UnknownLesson, UnreadableNotebook.
     """
     name = ours.name(number)
@@ -95,8 +108,10 @@ def check_lab(ours: Course, number: str, folder: Path) -> Checked:
     path = find_lab(folder, name)
     answers = load_answers(path, ours.exercise(name), lesson.exercises) if path else Answers()
     answer = Answer({one: answers.objects[one] for one in lesson.exercises if one in answers.objects})
-    results = tuple(examine_answer(ours, lesson, one, answer) for one in lesson.exercises)
-    return Checked(lesson.number, name, path, answers, results)
+    failed = Failures.of(path, answers.problems, lesson.exercises) if path else Failures({}, ())
+    wanted = [one for one in lesson.exercises if one == (only or one)]
+    results = tuple(failed.marked(examine_answer(ours, lesson, one, answer, seed=seed, hidden=hidden)) for one in wanted)
+    return Checked(lesson.number, name, path, answers, results, failed.lines)
 
 
 def find_lab(folder: Path, name: str) -> Path | None:

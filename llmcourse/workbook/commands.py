@@ -20,7 +20,15 @@ Folder = Annotated[
     typer.Option("--in", metavar="FOLDER", help="Where the notebooks are; if left out, your work folder.",
                  show_default=False),
 ]
-Level = Annotated[int, typer.Argument(metavar="1..3", help="1 nudges, 2 gives the formula, 3 the steps.")]
+Lab = Annotated[
+    Optional[List[str]],
+    typer.Argument(metavar="[NN|NN.NAME]...", help="Labs or single exercises; none: all labs.", show_default=False),
+]
+Level = Annotated[int, typer.Argument(metavar="1..3", min=1, max=3, help="1 nudges, 2 gives the formula, 3 the steps.")]
+Hidden = Annotated[bool, typer.Option("--hidden", help="Run the hidden checks too, on inputs that nobody has seen.")]
+Seed = Annotated[
+    Optional[int], typer.Option(metavar="N", help="With --hidden: draw the same inputs again.", show_default=False)
+]
 CheckOnly = Annotated[
     bool, typer.Option("--check", help="Write nothing; exit with 1 if anything is stale or malformed.")
 ]
@@ -55,27 +63,38 @@ def reset(exercise: Exercise) -> None:
 
 
 @app.command(rich_help_panel=STUDY)
-def check(lessons: Lessons = None, folder: Folder = None) -> None:
-    """Check your answers and say what is wrong. Exits with 1 while anything is not complete."""
+def check(lessons: Lab = None, folder: Folder = None, hidden: Hidden = False, seed: Seed = None) -> None:
+    """Check your answers and say what is wrong. Exits with 1 while anything is not complete.
+
+    With --hidden this is what a grader runs: visible and hidden checks on new inputs.
+    """
+    import secrets
+
     from llmcourse.errors import CourseError, UnknownLesson
     from llmcourse.workbook.checking import check_lab
     from llmcourse.workbook.course import course, work_folder
+    from llmcourse.workbook.examine import VISIBLE_SEED
     from llmcourse.workbook.report import report
 
+    if seed is not None and not hidden:
+        raise typer.BadParameter("it goes with --hidden: the visible checks always use the same inputs", param_hint="--seed")
+    draw = (secrets.randbelow(10**6) if seed is None else seed) if hidden else VISIBLE_SEED
     where = folder or work_folder()
     if folder and not folder.exists():
         raise CourseError(f"there is no folder {folder}")
     ours, complete = course(), True
-    names = [ours.name(number) for number in lessons or ours.labs()]
-    if not names:
+    wanted = [ours.lab_and_exercise(one) for one in lessons or ours.labs()]
+    if not wanted:
         raise UnknownLesson("there is no lab to check")
-    for name in names:
-        checked = check_lab(ours, name, where)
+    if hidden:
+        typer.echo(f"Visible and hidden checks with new inputs; the same again: --hidden --seed {draw}")
+    for name, only in wanted:
+        checked = check_lab(ours, name, where, only=only, seed=draw, hidden=hidden)
         typer.echo(f"Lab {name}: {checked.path or f'not in {where}; open it with: llmcourse open {checked.number}'}")
-        for line in (*checked.answers.warnings, *map(str, checked.answers.problems)):
+        for line in (*checked.answers.warnings, *checked.failures):
             typer.echo(f"  ! {line}")
         for one in checked.exercises:
-            typer.echo(str(report(one)))
+            typer.echo(str(report(one, hidden=hidden)))
         complete = complete and checked.complete
     raise typer.Exit(0 if complete else 1)
 
@@ -83,9 +102,13 @@ def check(lessons: Lessons = None, folder: Folder = None) -> None:
 @app.command(rich_help_panel=STUDY)
 def hint(exercise: Exercise, level: Level = 1) -> None:
     """Show a hint for an exercise."""
-    from llmcourse.workbook import hint as show_hint
+    from llmcourse.workbook.checking import hint_report
+    from llmcourse.workbook.course import course
 
-    show_hint(exercise, level)
+    name, one = course().lab_and_exercise(exercise)
+    if not one:
+        raise typer.BadParameter(f"{exercise!r} is not an exercise; write it like 01.merge_pair", param_hint="NN.NAME")
+    typer.echo(str(hint_report(course().lesson(name), one, level, "llmcourse hint {exercise} {level}")))
 
 
 @app.command(rich_help_panel=STUDY)
@@ -96,6 +119,7 @@ def progress() -> None:
     from llmcourse.workbook.progress import progress as labs_of
 
     work = work_folder()
+    typer.echo(f"Your labs in {work}{'' if work.is_dir() else ', which is not there yet (llmcourse open makes it)'}")
     for line in lines(list(labs_of(course(), work)), work):
         typer.echo(line)
 

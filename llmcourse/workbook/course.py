@@ -27,12 +27,24 @@ class Course:
         return sorted(p.stem for p in (self.root / "exercises").glob("[0-9][0-9]_*.ipynb"))
 
     def name(self, number: str) -> str:
-        """"01_tokenizer" for "01", "1" or "01_tokenizer"; raises UnknownLesson when there is no such lab."""
-        wanted = re.match(r"\d+|", str(number))[0].zfill(2)
-        found = next((lab for lab in self.labs() if lab.startswith(f"{wanted}_")), None)
+        """"01_tokenizer" for "01", "1", "tokenizer" or "01_tokenizer"; raises UnknownLesson when there is no such lab."""
+        asked = str(number)
+        known = {name: lab for lab in self.labs() for name in (lab, lab[:2], lab[3:], str(int(lab[:2])))}
+        found = known.get(asked)
         if found is None:
-            raise UnknownLesson(f"there is no lab {number!r}; there are: {', '.join(self.labs()) or 'none yet'}")
+            raise UnknownLesson(f"there is no lab {asked!r}; there are: {', '.join(self.labs()) or 'none yet'}")
         return found
+
+    def lab_and_exercise(self, asked: str) -> tuple[str, str]:
+        """("01_tokenizer", "encode") for "01.encode" or "tokenizer.encode"; ("01_tokenizer", "") for a whole lab.
+
+        Raises UnknownLesson for anything else.
+        """
+        lab, dot, one = str(asked).partition(".")
+        name = self.name(lab)
+        if dot:
+            self.lesson(name).of(one)
+        return name, one
 
     def exercise(self, number: str) -> Path:
         """The untouched lab."""

@@ -10,19 +10,29 @@ from llmcourse.checks import Answer, Lesson, Probe, Wrong
 from llmcourse.checks.run import FORBIDDEN, NOT_RUN, NOT_WRITTEN, RAISED, TIMEOUT, Printed, Verdict, judge, run_probe
 from llmcourse.errors import AuthoringError
 
+from .blame import blame
+
 VISIBLE_SEED = 0
 DIAGNOSIS_SECONDS = 1.0
-_A_RESULT = ("wrong values", "wrong type", "wrong shape", "returned None")
+_A_RESULT = ("wrong values", "wrong type", "wrong shape", "returned None", RAISED)
 
 
 @dataclass(frozen=True)
 class Examined:
-    """One exercise's verdicts, the known mistake that explains them ("" if none does), and what the answer printed."""
+    """One exercise's verdicts, and what explains them.
+
+    mistake: the known mistake that gives the same in every probe ("" if none does); way_out: text of the one hint that
+        belongs to it. calls: a sentence about failing answers that this one calls. broken: why the answer's cell does not
+        run. printed: what the answer printed.
+    """
 
     lesson: str
     exercise: str
     verdicts: tuple[Verdict, ...]
     mistake: str = ""
+    way_out: str = ""
+    calls: str = ""
+    broken: str = ""
     printed: str = ""
 
     @property
@@ -41,7 +51,7 @@ class Examined:
     @property
     def unwritten(self) -> bool:
         """Nothing was written: no probe got as far as an answer."""
-        return all(v.reason == NOT_WRITTEN for v in self.verdicts)
+        return not self.broken and all(v.reason == NOT_WRITTEN for v in self.verdicts)
 
 
 def examine(lesson: Lesson, exercise: str, answer: Answer, reference: Answer, *, forbids: Iterable[str] = (),
@@ -67,12 +77,14 @@ def examine(lesson: Lesson, exercise: str, answer: Answer, reference: Answer, *,
         stopped = _stops(outcome)
         outcomes.append(outcome)
     verdicts = tuple(judge(p, got, run_probe(p, reference, seed)) for p, got in zip(probes, outcomes))
-    mistake = ""
+    mistake = way_out = calls = ""
     if any(v.reason in _A_RESULT for v in verdicts):
+        calls = blame(lesson, exercise, answer, reference, seed)
         known = [one for one in wrongs if one.exercise == exercise]
         others = [(one, reference.replaced(exercise, one.build(source, namespace or {}))) for one in known]
-        mistake = _mistake(probes, outcomes, others, seed)
-    return Examined(lesson.number, exercise, verdicts, mistake, printed.getvalue())
+        found = _mistake(probes, outcomes, others, seed)
+        mistake, way_out = (found.why, found.says) if found else ("", "")
+    return Examined(lesson.number, exercise, verdicts, mistake, way_out, calls, printed=printed.getvalue())
 
 
 def _stops(outcome: dict) -> str:
@@ -82,18 +94,21 @@ def _stops(outcome: dict) -> str:
     return "interruption" if outcome["kind"] == RAISED and outcome["error"] == "KeyboardInterrupt" else ""
 
 
-def _mistake(probes: tuple[Probe, ...], outcomes: list[dict], wrongs: list[tuple[Wrong, Answer]], seed: int) -> str:
-    """The sentence of the known wrong answer that gives the same in every probe, "" if none does."""
+def _mistake(probes: tuple[Probe, ...], outcomes: list[dict], wrongs: list[tuple[Wrong, Answer]],
+             seed: int) -> Wrong | None:
+    """The known wrong answer that gives the same in every probe, None if none does."""
     started = time.monotonic()
     for one, answer in wrongs:
         if time.monotonic() - started > DIAGNOSIS_SECONDS:
-            return ""
+            return None
         if all(_same(p, got, run_probe(p, answer, seed)) for p, got in zip(probes, outcomes)):
-            return one.why
-    return ""
+            return one
+    return None
 
 
 def _same(probe: Probe, got: dict, known: dict) -> bool:
     if known["kind"] == "value":
         return judge(probe, got, known).ok
-    return known["kind"] == got["kind"] not in (TIMEOUT, FORBIDDEN) and known.get("error") == got.get("error")
+    if known["kind"] != got["kind"] or got["kind"] in (TIMEOUT, FORBIDDEN):
+        return False
+    return (known.get("error"), known.get("message")) == (got.get("error"), got.get("message"))

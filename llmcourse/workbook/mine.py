@@ -67,13 +67,13 @@ class Mine:
     def __str__(self) -> str:
         rows = [f"{'stage':<16}{'whose':<20}{'calls':>8}"]
         for use in self.uses():
-            calls = str(use.calls) if use.calls or use.owner == YOURS else ""
+            calls = str(use.calls) if use.calls or use.owner != REFERENCE else ""
             rows.append(f"{use.stage:<16}{use.owner:<20}{calls:>8}" + (f"  {use.reason}" if use.reason else ""))
         return "\n".join(rows)
 
     def _calls_of(self, stage: Stage, owner: str) -> int:
-        """Calls of the learner's code, or of ours where it stands in for it (0 where ours is not counted)."""
-        return self._calls[stage.name] if owner == YOURS else sum(self._counted[entry] for entry in stage.replaces)
+        """Calls of the code that the row names: of the learner's, also where it fails and so is never called, or of ours."""
+        return self._calls[stage.name] if owner != REFERENCE else sum(self._counted[entry] for entry in stage.replaces)
 
     def _use(self, stage: Stage) -> Callable[[str, Callable], Callable]:
         def use(exercise: str, function: Callable) -> Callable:

@@ -22,6 +22,7 @@ class Cell:
     index: position in the notebook, markdown cells counted, from 1.
     role: "answer", "check", "imports", "own" (the lab's other cells), or "" for one without the builder's mark.
     exercise: for an answer or a check.
+    run: the number in brackets that Jupyter shows beside it, None for a cell that was not run.
     """
 
     index: int
@@ -29,6 +30,7 @@ class Cell:
     role: str = ""
     exercise: str = ""
     digest: str = ""
+    run: int | None = None
 
     @property
     def untouched(self) -> bool:
@@ -94,7 +96,9 @@ def _cell(index: int, raw: dict) -> Cell:
     if not isinstance(source, str):
         source = ""
     mark = {key: value for key, value in _course_metadata(raw).items() if isinstance(value, str)}
-    return Cell(index, source, mark.get("role", ""), mark.get("exercise", ""), mark.get("digest", ""))
+    run = raw.get("execution_count", raw.get("prompt_number"))
+    return Cell(index, source, mark.get("role", ""), mark.get("exercise", ""), mark.get("digest", ""),
+                run if type(run) is int else None)
 
 
 def _course_metadata(raw: dict) -> dict:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 
 from llmcourse.errors import CourseError, UnknownLesson, UnreadableNotebook
 
 from .author import write_notebook
 from .course import Course, split_exercise
+from .signposts import PLACE_ID, place
 from .notebook import defined_names, parse, read_notebook, source_digest
 
 OLD = "old"
@@ -29,6 +31,21 @@ class Opened:
     backup: Path | None = None
 
 
+def _says_why(function):
+    """A folder that cannot be written is the learner's to mend: one line, and no traceback."""
+
+    @wraps(function)
+    def told(ours: Course, what: str, work: Path):
+        try:
+            return function(ours, what, work)
+        except OSError as error:
+            raise CourseError(f"{error.filename or work} cannot be written ({error.strerror or error}); make room there, or set "
+                              "LLMCOURSE_WORK to a folder where you may write") from error
+
+    return told
+
+
+@_says_why
 def open_lab(ours: Course, number: str, work: Path) -> Opened:
     """Make sure that the learner's copy of a lab exists and is of the course's present version; never lose an answer.
 
@@ -36,7 +53,7 @@ def open_lab(ours: Course, number: str, work: Path) -> Opened:
     Raises UnknownLesson.
     """
     source = ours.exercise(number)
-    lab, path = _read(source), work / source.name
+    lab, path = _lab(source), work / source.name
     if not path.exists():
         write_notebook(path, lab)
         return Opened(path, "copied")
@@ -54,6 +71,7 @@ def open_lab(ours: Course, number: str, work: Path) -> Opened:
     return Opened(path, "updated", carried, backup)
 
 
+@_says_why
 def reset(ours: Course, exercise: str, work: Path) -> tuple[Path, Path]:
     """Make one exercise of the learner's copy untouched again; returns the notebook, and the file with the old answer.
 
@@ -61,7 +79,7 @@ def reset(ours: Course, exercise: str, work: Path) -> tuple[Path, Path]:
     """
     number, name = split_exercise(exercise)
     source = ours.exercise(number)
-    lab, path = _read(source), work / source.name
+    lab, path = _lab(source), work / source.name
     if name not in _exercises(lab):
         raise UnknownLesson(f"lab {number} has no exercise {name!r}; it has: {', '.join(_exercises(lab))}")
     if not path.exists():
@@ -151,6 +169,15 @@ def _mark(part: dict) -> dict:
 
 def _exercises(lab: dict) -> list[str]:
     return [one["name"] for one in _mark(lab)["exercises"]]
+
+
+def _lab(source: Path) -> dict:
+    """The untouched lab as a learner's copy: its first line says so."""
+    lab = _read(source)
+    for cell in lab["cells"]:
+        if str(cell.get("id", "")).endswith(f"-{PLACE_ID}"):
+            cell["source"] = place("copy", source.stem)
+    return lab
 
 
 def _read(path: Path) -> dict:

@@ -10,6 +10,7 @@ from llmcourse.checks.run import NOT_RUN, NOT_WRITTEN, Verdict
 
 from .examine import Examined
 
+PASSED_ALL = "Visible and hidden checks passed."
 PASSED = "Visible checks passed. Grading repeats them with new inputs and adds hidden ones."
 MAX_PRINTED_LINES = 10
 
@@ -44,30 +45,48 @@ class Report:
         return f"<div><b>{escape(self.title)}</b>{table}{end}</div>"
 
 
-def report(examined: Examined) -> Report:
-    """One exercise's result in words."""
+def report(examined: Examined, *, hidden: bool = False) -> Report:
+    """One exercise's result in words. hidden: its hidden probes were run too."""
     name = f"{examined.lesson}.{examined.exercise}"
     if examined.unwritten:
         return Report(f"{name}: not written yet", (), f"{examined.max_points:g} points wait here.")
+    if examined.broken:
+        return Report(f"{name}: your cell does not run", (("✗", examined.broken, ()),),
+                      f"{examined.max_points:g} points wait here; nothing of it could be checked.")
     title = f"{name}: {examined.points:g} of {examined.max_points:g} points"
-    lines = [_line(v) for v in examined.verdicts]
-    if examined.mistake:
-        lines.append(("→", f"This looks like a known mistake: {examined.mistake}", ()))
+    lines = [("→", sentence, ()) for sentence in _diagnoses(examined)]
+    lines += [_line(v, _shows_hint(examined, v)) for v in examined.verdicts]
     if examined.printed and not examined.complete:
         shown = examined.printed.splitlines()
         cut = [f"… ({len(shown) - MAX_PRINTED_LINES} more lines)"] if len(shown) > MAX_PRINTED_LINES else []
         lines.append((" ", "Your code printed:", (*shown[:MAX_PRINTED_LINES], *cut)))
-    return Report(title, tuple(lines), PASSED if examined.complete else "")
+    return Report(title, tuple(lines), (PASSED_ALL if hidden else PASSED) if examined.complete else "")
 
 
-def _line(verdict: Verdict) -> tuple[str, str, tuple[str, ...]]:
+def _diagnoses(examined: Examined) -> list[str]:
+    """What explains the failures, before they are listed."""
+    known = [f"This looks like a known mistake: {examined.mistake}"] if examined.mistake else []
+    return [*filter(None, [examined.calls]), *known]
+
+
+def _shows_hint(examined: Examined, verdict: Verdict) -> bool:
+    """Where the failures are explained, other hints would send the learner to code that is right.
+
+    Of a known mistake's hints the one that belongs to it stays, unless its own sentence says the same.
+    """
+    if examined.mistake:
+        return examined.way_out in verdict.hint and examined.way_out not in examined.mistake
+    return not examined.calls
+
+
+def _line(verdict: Verdict, with_hint: bool) -> tuple[str, str, tuple[str, ...]]:
     points = f"({verdict.probe.points:g} {'point' if verdict.probe.points == 1 else 'points'})"
     if verdict.ok:
         return "✓", f"{verdict.probe.title} {points}", ()
     if verdict.reason == NOT_RUN:
         return "·", f"{verdict.probe.title} {points}: {verdict.detail}", ()
     reason = "not written yet" if verdict.reason == NOT_WRITTEN else verdict.reason
-    hint = (f"Hint: {verdict.hint}",) if verdict.hint else ()
+    hint = (f"Hint: {verdict.hint}",) if verdict.hint and with_hint else ()
     return "✗", f"{verdict.probe.title} {points}: {reason}: {verdict.detail}", hint
 
 

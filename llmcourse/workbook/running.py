@@ -43,8 +43,17 @@ def run_notebook(notebook: dict, file: Path, root: Path) -> dict:
     for cell in node.cells:
         if cell.cell_type == "code":
             cell.metadata.pop("execution", None)
-            cell.outputs = _joined([_lasting(output) for output in cell.outputs])
+            cell.outputs = _joined([_at_home(_lasting(output), work, file.parent) for output in cell.outputs])
     return node
+
+
+def _at_home(output: dict, work: str, here: Path) -> dict:
+    """Links into the kernel's own work folder, as a reader has them: into the work folder beside the notebooks."""
+    data = output.get("data", {})
+    for kind, text in data.items():
+        if isinstance(text, str):
+            data[kind] = text.replace(Path(os.path.relpath(work, here)).as_posix(), "../work")
+    return output
 
 
 def _lasting(output: dict) -> dict:

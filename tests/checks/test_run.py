@@ -26,7 +26,7 @@ def verdict(source: str, probe=None, **options):
     ("xs = list(xs)\n    return xs[7]", "raised", "IndexError (list index out of range) at line 3 of total: return xs[7]"),
     ("raise SystemExit(3)", "raised", "SystemExit (3) at line 2 of total"),
     ("raise KeyboardInterrupt", "raised", "KeyboardInterrupt at line 2 of total"),
-    ("return total(xs)", "raised", "RecursionError"),
+    ("return total(xs)", "raised", "endless recursion: total calls itself at line 2"),
 ])
 def test_each_way_to_be_wrong_has_its_own_reason(body, reason, detail):
     found = verdict(f"def total(xs):\n    {body}\n")
@@ -137,3 +137,12 @@ def test_a_probe_without_tensors_runs_without_torch_or_numpy():
             "o = run_probe(p, Answer({'f': len}), 1); assert judge(p, o, o).ok\n"
             "assert not {'torch', 'numpy'} & set(sys.modules)")
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": "."}).returncode == 0
+
+
+def test_endless_recursion_under_a_ban_is_recursion_and_no_trick():
+    found = verdict("def total(xs):\n    return total(xs)\n", forbids=("statistics",))
+    assert found.reason == "raised" and "sys.setprofile" not in found.detail
+
+
+def test_an_exception_is_told_with_the_hint():
+    assert verdict("def total(xs):\n    return xs[7]\n").hint == "Add them up."

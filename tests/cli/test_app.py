@@ -147,3 +147,12 @@ def test_mine_takes_the_next_word_only_if_it_is_a_folder(monkeypatch, tmp_path, 
     (tmp_path / "labs").mkdir()
     monkeypatch.chdir(tmp_path)
     assert with_folder(typed) == read
+
+
+@pytest.mark.parametrize("words, given", [
+    (["--mine", "/nosuch"], ["--mine=/nosuch"]), (["--mine", "./nosuch", "hi"], ["--mine=./nosuch", "hi"]),
+    (["--mine", "What is a/b?"], ["--mine=", "What is a/b?"]), (["--mine", "/why is that so"], ["--mine=", "/why is that so"]),
+    (["--mine"], ["--mine="]),
+])
+def test_a_path_after_mine_is_its_folder_whether_it_is_there_or_not(words, given):
+    assert with_folder(["generate", *words]) == ["generate", *given]

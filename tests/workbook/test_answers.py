@@ -7,7 +7,7 @@ import json
 import pytest
 
 from llmcourse.errors import UnreadableNotebook
-from llmcourse.workbook.answers import choose, execute, load_answers
+from llmcourse.workbook.answers import Piece, choose, execute, load_answers
 from llmcourse.workbook.notebook import parse, read_notebook
 from tests.fake_course import NAME, answered
 
@@ -85,7 +85,7 @@ def test_of_two_answers_the_last_counts_and_a_warning_says_so(lab, tmp_path):
     again = code("def twice(ns):\n    return 'second'")
     answers = load(mangled(lab, tmp_path, lambda cells, nb: cells.append(again), twice=TWICE), lab)
     assert answers.objects["twice"]([1]) == "second"
-    assert answers.warnings == ["twice is answered in cell 4 and again in cell 11: the last counts"]
+    assert answers.warnings == ["twice is answered in cell 5 and again in cell 12: the last counts"]
 
 
 def test_an_edited_check_cell_gives_its_definitions_and_nothing_else(lab, tmp_path):
@@ -160,3 +160,30 @@ def test_calls_of_the_course_in_a_learners_own_cells_are_left_out(lab, tmp_path)
     source = TWICE + "\ncheck('90.twice', twice=1 / 0)\nhint(1 / 0)\nworkbook.predict(1 / 0)"
     answers = load(mangled(lab, tmp_path, lambda cells, nb: cells.append(code(source))), lab)
     assert not answers.problems and answers.objects["twice"]([3]) == [6]
+
+
+def test_two_notebooks_of_one_name_quote_each_their_own_lines():
+    import linecache
+
+    pieces = [[Piece("cell 4", f"def f():\n    return {n}\n", 4)] for n in (1, 2, 1)]
+    files = [execute(one, file="01_tokenizer.ipynb").objects["f"].__code__.co_filename for one in pieces]
+    assert [linecache.getline(file, 2).strip() for file in files] == ["return 1", "return 2", "return 1"]
+    assert files[0] == files[2] != files[1]
+
+
+def test_imports_do_not_count_against_the_limit_of_a_cell(tmp_path, monkeypatch):
+    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(0.3)\nx = 5\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    source = "from slow_to_import import x\ndef f(): return x"
+    answers = execute([Piece("cell 1", source, 1)], seconds=0.2)
+    assert answers.problems == [] and answers.objects["f"]() == 5
+    assert execute([Piece("cell 2", "import time\ntime.sleep(5)", 2)], seconds=0.2).problems[0].error == "timeout"
+
+
+def test_the_courses_own_solutions_have_no_limit(monkeypatch, course):
+    from llmcourse.workbook import answers
+
+    monkeypatch.setattr(answers, "time_limit", lambda seconds: 1 / 0)
+    solution = course.solution("90")
+    assert load_answers(solution, solution, ["twice"], "apart").problems == []
+    assert load_answers(solution, solution, ["twice"]).problems[0].error == "ZeroDivisionError"

@@ -58,6 +58,20 @@ def test_a_wrong_answer_gets_the_difference_and_the_hint(capsys):
 def test_a_known_mistake_is_recognised_by_its_results(capsys):
     text = said(capsys, "90.twice", twice=lambda ns: ns + ns)
     assert "This looks like a known mistake: It repeats the list instead of doubling each number." in text
+    assert text.index("known mistake") < text.index("✗")
+
+
+def test_of_a_known_mistake_only_its_own_hint_is_shown(capsys):
+    class Shared:
+        sums = []
+
+        def add(self, number):
+            self.sums.append(number)
+            return sum(self.sums)
+
+    assert said(capsys, "90.Total", Total=Shared).count("Hint: Every object keeps a sum of its own") == 1
+    text = said(capsys, "90.twice", twice=lambda ns: [n + 2 for n in ns])
+    assert text.count("Hint:") <= 1
 
 
 def test_a_mistake_made_by_editing_the_reference_is_recognised_too(capsys):

@@ -86,7 +86,7 @@ def test_a_copy_that_cannot_be_read_is_kept_aside(course, work):
     (work / f"{NAME}.ipynb").write_text("{ half a file")
     opened = open_lab(course, "90", work)
     assert opened.what == "replaced" and opened.backup.read_text() == "{ half a file"
-    assert sources(opened.path) == sources(course.exercise("90"))
+    assert sources(opened.path)[1:] == sources(course.exercise("90"))[1:]
 
 
 def test_a_reset_exercise_is_untouched_and_its_answer_kept(course, work):
@@ -109,3 +109,13 @@ def test_a_reset_that_has_nothing_to_do_says_so(course, work):
         reset(course, "90.twice", work)
     with pytest.raises(UnknownLesson, match="it has: twice, Total"):
         reset(course, "90.thrice", work)
+
+
+def test_the_first_line_says_whether_this_is_the_learners_copy(own_course, work):
+    path = open_lab(own_course, "90", work).path
+    assert sources(own_course.exercise("90"))[0].startswith("*This is the untouched lab, not your copy")
+    assert sources(own_course.solution("90"))[0].startswith("*This is the solution")
+    assert sources(path)[0].startswith("*This is your own copy: write here.")
+    change_lab(own_course)
+    open_lab(own_course, "90", work)
+    assert [line[:22] for line in sources(path) if line.startswith("*This is")] == ["*This is your own copy"]
