@@ -83,6 +83,15 @@ def enter(visible: VisibleFiles, uid: int) -> None:
     os.chdir(SCRATCH)
 
 
+def scratch_used(pid: int) -> int:
+    """Bytes in the scratch folder that this process sees: they are memory, too."""
+    try:
+        found = os.statvfs(f"/proc/{pid}/root{SCRATCH}")
+    except OSError:
+        return 0  # it has ended, or this user may not look
+    return min((found.f_blocks - found.f_bfree) * found.f_frsize, SCRATCH_BYTES)
+
+
 def _furnish(root: str, uid: int) -> None:
     """/proc of the new PID namespace, a few devices, and one writable folder of limited size."""
     for name in ("proc", "dev", "etc", SCRATCH[1:]):

@@ -21,7 +21,7 @@ import sys
 
 from .limits import Limits
 from .filesystem import VisibleFiles
-from .sandbox import SandboxedWorker, Sandbox, descendants, start
+from .sandbox import Sandbox, SandboxedWorker, start
 from .syscalls import PR_SET_CHILD_SUBREAPER, prctl
 
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.2, 0.05
@@ -102,24 +102,11 @@ def _watch(parent: socket.socket, waker: int, running: SandboxedWorker) -> str:
             _receive(parent)  # an order to kill, or the end of file that the parent's death leaves
             running.kill()
             return running.ended(wait=True)
-        elif _memory(running.processes()) > running.sandbox.limits.memory:
+        elif running.memory() > running.sandbox.limits.memory:
             running.kill()
             running.ended(wait=True)
             return f"it used more than {running.sandbox.limits.memory >> 20:,} MiB of memory"
         wait = LOOK_SECONDS
-
-
-def _memory(pids: list[int]) -> int:
-    """Bytes of private memory of these processes and of all their descendants."""
-    pages = 0
-    for one in descendants(pids):
-        try:
-            with open(f"/proc/{one}/statm") as file:
-                _, resident, shared = file.read().split()[:3]
-        except OSError:
-            continue  # it ended while we looked
-        pages += int(resident) - int(shared)
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def read_all(file: int) -> bytes:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from . import filesystem
-from .limits import Limits, become, set_limits
+from .limits import Limits, become, die_first, set_limits
+from .processes import children, descendants, memory_of
 from .syscalls import PR_SET_PDEATHSIG, prctl
 
 NAMESPACE, PROCESS = "namespace", "process"
@@ -58,6 +59,11 @@ class SandboxedWorker:
         """The worker, and what it left to the first process of its namespace."""
         return children(self.first) if self.sandbox.tier == NAMESPACE else [self.child]
 
+    def memory(self) -> int:
+        """Bytes of memory that its processes fill, those that they share and those of its own file system among them."""
+        in_files = filesystem.scratch_used(self.first) if self.sandbox.tier == NAMESPACE else 0
+        return memory_of(descendants(self.processes())) + in_files
+
     def ended(self, *, wait: bool) -> str | None:
         """How it ended, once it has and nothing of it is left: "signal 9", "exit status 0"; None while it runs."""
         pid, status = os.waitpid(self.child, 0 if wait else os.WNOHANG)
@@ -83,6 +89,7 @@ def start(sandbox: Sandbox, keep: list[int], cpu_seconds: float, work: Callable[
     child = os.fork()
     if not child:
         os.close(report)
+        die_first()
         _never_returns(lambda: enter(sandbox, keep, cpu_seconds, work, said), said)
     os.close(said)
     with os.fdopen(report, "r") as lines:
@@ -214,24 +221,3 @@ def _empty(folder: str) -> None:
             shutil.rmtree(entry.path)
         else:
             os.unlink(entry.path)
-
-
-def descendants(pids: Iterable[int]) -> list[int]:
-    """These processes, their children, and so on."""
-    found, todo = [], list(pids)
-    while todo:
-        found.append(todo.pop())
-        todo += children(found[-1])
-    return found
-
-
-def children(pid: int) -> list[int]:
-    """The children of a process's threads; empty where the kernel does not tell, or the process is gone."""
-    found: list[int] = []
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children") as file:
-                found += [int(one) for one in file.read().split()]
-    except OSError:
-        return found
-    return found

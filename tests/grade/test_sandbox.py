@@ -14,7 +14,8 @@ import pytest
 
 from llmcourse.grade.limits import MAPPED_BY_CUDA, become
 from llmcourse.grade.filesystem import VisibleFiles
-from llmcourse.grade.sandbox import NAMESPACE, PROCESS, Sandbox, children, start
+from llmcourse.grade.sandbox import NAMESPACE, PROCESS, Sandbox, start
+from llmcourse.grade.processes import children
 from llmcourse.grade.syscalls import PR_SET_DUMPABLE, prctl
 from tests.grade.sandboxed import LIMITS, SYSTEM, ask, sandbox, tried
 
