@@ -252,9 +252,11 @@ def test_jupyterlab_shows_the_whole_folder_and_opens_the_first_lesson(start, mon
     """Given as an argument, a notebook's own folder would be all that it shows."""
     monkeypatch.setattr(start, "ensure_installed", lambda _: None)
     monkeypatch.setattr(start, "fetch", lambda _: None)
-    started = []
+    started, copies = [], []
     monkeypatch.setattr(start, "call", lambda command, **_: started.append(command) or 0)
+    monkeypatch.setattr(start, "make_copies", lambda: copies.append(len(started)))
     assert start.main(["--port=9999"]) == 0
+    assert copies == [0], "the learner's copies are made before JupyterLab starts"
     (start.ROOT / "notebooks").mkdir()
     (start.ROOT / start.FIRST_LESSON).touch()
     assert start.main([]) == 0
@@ -263,6 +265,19 @@ def test_jupyterlab_shows_the_whole_folder_and_opens_the_first_lesson(start, mon
     assert "--LabApp.default_url=/lab/tree/notebooks/00_one_prompt.ipynb" in command
     assert not [one for one in command if one.endswith(".ipynb") and not one.startswith("--")]
     assert not [one for one in without if "default_url" in one]
+
+
+@pytest.mark.parametrize("code, said", [(0, ""), (1, "could not be made (error: no room); the lessons open all the same")])
+def test_the_copies_of_the_labs_are_made_in_silence_and_never_stop_the_start(start, monkeypatch, capsys, code, said):
+    ran = []
+
+    def run(command, **options):
+        ran.append([str(part) for part in command])
+        return subprocess.CompletedProcess(command, code, b"a line\nerror: no room\n")
+
+    monkeypatch.setattr(start.subprocess, "run", run)
+    start.make_copies()
+    assert ran[0][1:] == ["open"] and said in (err := capsys.readouterr().err) and bool(err) == bool(code)
 
 
 BACKEND = """

@@ -320,10 +320,3 @@ edited("sample", "running_sum_in_float32", old="running = logits.double().softma
        new="running = logits.softmax(-1).cumsum(-1)\n    return int((running > u).nonzero()[0])", says="never exceeds",
        why="It sums in float32. There a u close to 1 becomes 1, the running sum never exceeds it, and no token is left to take: "
            "sum in float64, and compare with u times the last sum.")
-
-edited("sample", "searches_a_sum_in_float32", old="running = logits.double().softmax(-1).cumsum(-1)\n"
-       "    return int((running <= u * running[-1]).sum())",
-       new="running = logits.softmax(-1).cumsum(-1)\n    return int(torch.searchsorted(running, u, right=True))",
-       says="never exceeds",
-       why="It sums in float32. There a u close to 1 becomes 1, the running sum never exceeds it, and the id falls off the end "
-           "of the vocabulary: sum in float64, and compare with u times the last sum.")

@@ -174,7 +174,7 @@ def any_pieces_give_the_same(answer, rng):
 def one_head_of_keys_or_one_for_each(answer, rng):
     return [answer.grouped_attention(*heads(rng, 2, 5, 4, n_kv, 3), 3) for n_kv in (1, 4)]
 
-@probe("grouped_attention", hidden=True, hint="Scores may be in the thousands: use a softmax that subtracts the maximum.")
+@probe("grouped_attention", hint="Scores may be in the thousands: use a softmax that subtracts the maximum.")
 def scores_that_overflow(answer, rng):
     return answer.grouped_attention(whole(rng, 900, 3, 6, 4), whole(rng, 5, 7, 2, 4), rng.normal(7, 2, 4), 4)
 

@@ -151,7 +151,7 @@ def every_token_by_its_own_angles(answer, rng):
 def heads_of_a_token_turn_alike(answer, rng):
     return answer.apply_rope(rng.normal(4, 3, 2), *angles(rng, 4, 1))
 
-@probe("apply_rope", hidden=True, points=2,
+@probe("apply_rope", points=2,
        hint="With as many heads as tokens a wrong axis goes unnoticed: cos and sin belong to tokens, axis 0.")
 def as_many_heads_as_tokens(answer, rng):
     return answer.apply_rope(rng.normal(3, 3, 2), *angles(rng, 3, 1))
@@ -161,7 +161,7 @@ def x_stays_as_it_was(answer, rng):
     x = rng.normal(3, 5, 2)
     return [answer.apply_rope(x, *angles(rng, 3, 1)), x]
 
-@probe("apply_rope", hidden=True, rtol=2e-2, atol=4e-2,
+@probe("apply_rope", rtol=2e-2, atol=4e-2,
        hint="The result has the dtype of x; cos and sin stay float32, so bring the products back.")
 def the_dtype_of_x(answer, rng):
     return answer.apply_rope(rng.normal(4, 3, 2).bfloat16(), *angles(rng, 4, 1))

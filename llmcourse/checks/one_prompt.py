@@ -92,7 +92,7 @@ def any_of_several_stop_ids(answer, rng):
     return [answer.generate_loop(Scripted(rng, script), [4], 6, each) for each in (stops, {script[5]})]
 
 
-@probe("generate_loop", hidden=True, points=2,
+@probe("generate_loop", points=2,
        hint="Only a newly generated id can stop the loop; a stop id in the prompt is ordinary.")
 def stop_id_in_the_prompt(answer, rng):
     return answer.generate_loop(Scripted(rng, [3, 5, 6, 8]), [2, 7, 2], 4, {2, 7})

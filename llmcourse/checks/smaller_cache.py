@@ -48,8 +48,7 @@ def a_group_of_equal_numbers(answer, rng):
     x[0, rng.integers(0, 3), 4:], x[1, rng.integers(0, 3), :4] = rng.uniform(low=0.2, high=0.4), -rng.uniform(low=3, high=9)
     return list(answer.quantize_kv(x, 4, 4))
 
-@probe("quantize_kv", points=2, hidden=True,
-       hint="Rounding x / scale and zero may both go up: clamp codes to 0 … 2^bits − 1, or one needs a bit more.")
+@probe("quantize_kv", points=2, hint="Rounding x / scale and zero may both go up: clamp codes to 0 … 2^bits − 1, or one needs a bit more.")
 def codes_keep_their_bits(answer, rng):
     x = rng.choice([0.25, 2.0, 32.0]) * _with_edges(rng, 16, low=-1.5, high=13.5)
     return [list(answer.quantize_kv(x, 4, 16)), int(answer.quantize_kv(x, 4, 16)[0].max())]

@@ -238,8 +238,7 @@ def tokens_across_characters(answer, rng):
     vocab = with_ids(rng, extra=tokens)
     return streamed(answer, vocab, [vocab[token] for token in tokens])
 
-@probe("StreamDecoder", hidden=True,
-       hint="Every decoder keeps its own rest: two answers that stream at once must not mix.")
+@probe("StreamDecoder", hint="Every decoder keeps its own rest: two answers that stream at once must not mix.")
 def two_decoders_at_once(answer, rng):
     vocab = with_ids(rng)
     one, two = answer.StreamDecoder(vocab), answer.StreamDecoder(vocab)

@@ -59,7 +59,7 @@ def statistics_in_float32(answer, rng):
     return results
 
 
-@probe("rms_norm", hidden=True, rtol=2e-2, atol=1e-2, hint="The result has the dtype of x.")
+@probe("rms_norm", rtol=2e-2, atol=1e-2, hint="The result has the dtype of x.")
 def the_dtype_of_x_comes_back(answer, rng):
     import torch
 
@@ -119,8 +119,7 @@ def each_channel_has_its_own_gate(answer, rng):
     return answer.swiglu(torch.ones(1, 4), gate, up, torch.eye(4))
 
 
-@probe("swiglu", hidden=True,
-       hint="A gate of +90 or −90 is no reason for NaN: torch.sigmoid is safe, e^a / (1 + e^a) is not.")
+@probe("swiglu", hint="A gate of +90 or −90 is no reason for NaN: torch.sigmoid is safe, e^a / (1 + e^a) is not.")
 def far_open_and_far_closed(answer, rng):
     import torch
 
@@ -185,7 +184,7 @@ def queries_and_keys_are_turned(answer, rng):
     return answer.block(LONG * rng.normal(9, TINY.width), weights, *angles(rng, 9), TINY)
 
 
-@probe("block", atol=ROUNDING, hidden=True, points=2,
+@probe("block", atol=ROUNDING, points=2,
        hint="What attention gives goes through o before it is added, also where Hq·D happens to be d.")
 def attention_goes_through_o(answer, rng):
     weights = without(layer(rng, SQUARE), "down")

@@ -60,6 +60,7 @@ def test_a_failing_stage_is_named_with_its_reason_and_the_reference_runs(model, 
     assert use.owner == FAILING and "01.StreamDecoder" in use.reason and "wrong values" in use.reason
     assert generate(mine, model).text == reference.text
     assert "yours, but failing" in str(mine)
+    assert next(use for use in mine.uses() if use.stage == "stream decoder").calls == 0, "what ran was the reference's"
 
 
 @pytest.mark.parametrize("stage", ["tokenizer", "stream decoder"])
