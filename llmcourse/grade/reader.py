@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from llmcourse.errors import UnreadableNotebook
-from llmcourse.workbook.answers import choose, sources
+from llmcourse.workbook.choosing import choose, sources
 from llmcourse.workbook.course import Course
 from llmcourse.workbook.notebook import Notebook, parse_notebook, read_notebook
 
 from .child_process import Child, Silent
+from .flags import flags
 
 READ_SECONDS = 30.0
 READ_MEMORY = 4 << 30
@@ -40,6 +41,7 @@ class Read:
     warnings: list[str] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     n_cells: int = 0
+    flags: list[str] = field(default_factory=list)
 
 
 class Reader:
@@ -99,8 +101,8 @@ def main() -> None:
 
 
 def _read(course: Course, notebook: Notebook, asked: str) -> Read:
-    marked = Notebook(Path(""), (), notebook.metadata).lesson
-    lesson = marked or asked or notebook.lesson
+    marked = notebook.marked
+    lesson = marked or asked or course.lesson_of(notebook)
     n_cells = sum(bool(cell.source.strip()) for cell in notebook.cells)
     if (asked and lesson != asked) or not any(lab.startswith(f"{lesson}_") for lab in course.labs()):
         return Read(lesson=lesson, marked=bool(marked), n_cells=n_cells)
@@ -117,6 +119,7 @@ def _read(course: Course, notebook: Notebook, asked: str) -> Read:
         [vars(piece) for piece in pieces],
         imports,
         warnings,
-        sources(notebook, exercises),
+        sources(notebook, exercises, lab),
         n_cells,
+        flags(pieces),
     )

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable
 
 from llmcourse.checks import Lesson
-from llmcourse.checks.run import FORBIDDEN, NOT_RUN, PROCESS_DIED, RAISED, TIMEOUT, Verdict, judge
+from llmcourse.checks.run import FORBIDDEN, NOT_RUN, PROCESS_DIED, RAISED, TAMPERED, TIMEOUT, Verdict, judge
 from llmcourse.errors import CourseError
+from llmcourse.workbook.choosing import NO_CELL
 
+from .credit import credited
 from .supervise import Supervised
 from .reader import Read
 from .reference import Reference
@@ -17,7 +19,7 @@ from .replay import HiddenCode
 OK, PROBLEMS, UNREADABLE, OTHER_LESSON, MISSING = "ok", "problems", "unreadable", "other lesson", "missing"
 MAX_DETAIL = 300
 HIDDEN_CODE = f"{HiddenCode.__module__}.{HiddenCode.__qualname__}"
-_NOT_HONEST = (TIMEOUT, PROCESS_DIED, NOT_RUN, FORBIDDEN)
+_NOT_HONEST = (TAMPERED, TIMEOUT, PROCESS_DIED, NOT_RUN, FORBIDDEN)
 _NO_ANSWER = ("SystemExit", "KeyboardInterrupt", "GeneratorExit", "MemoryError")
 _A_RESULT = ("wrong values", "wrong type", "wrong shape", "returned None")
 _IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
@@ -33,6 +35,7 @@ def without_score(status: str, reason: str, *, lesson: str = "", most: float | N
         "max": most,
         "problems": [],
         "warnings": [],
+        "flags": [],
         "exercises": [],
         "tests": [],
     }
@@ -41,6 +44,7 @@ def without_score(status: str, reason: str, *, lesson: str = "", most: float | N
 def graded(lesson: Lesson, reference: Reference, read: Read, supervised: Supervised) -> dict:
     """The result of a submission that ran, compared with the reference's."""
     verdicts = [_judge(probe, supervised.outcomes[probe.id], reference.outcomes[probe.id]) for probe in lesson.probes]
+    verdicts = credited(verdicts, reference.repeated)
     tests = [_test(v, supervised.seconds.get(v.probe.id, 0.0)) for v in verdicts]
     exercises = [
         _exercise(name, [v for v in verdicts if v.probe.exercise == name], supervised, reference)
@@ -57,12 +61,13 @@ def graded(lesson: Lesson, reference: Reference, read: Read, supervised: Supervi
     reason = _reason(problems, verdicts, read, supervised)
     return {
         "lesson": lesson.number,
-        "status": PROBLEMS if reason else OK,
+        "status": TAMPERED if any(v.reason == TAMPERED for v in verdicts) else PROBLEMS if reason else OK,
         "reason": reason,
         "score": sum(v.points for v in verdicts),
         "max": lesson.points(),
         "problems": problems,
         "warnings": warnings,
+        "flags": read.flags,
         "exercises": exercises,
         "tests": tests,
     }
@@ -124,6 +129,9 @@ def _reason(problems: list[dict], verdicts: list[Verdict], read: Read, supervise
         return printable(f"cell {first['cell']}, line {first['line']}: {first['error']}: {first['message']}")
     if not read.n_cells:
         return "the notebook has no code"
+    deleted = [one for one in read.warnings if one.startswith(NO_CELL)]
+    if deleted:
+        return printable(deleted[0])
     for verdict in verdicts:
         outcome = supervised.outcomes[verdict.probe.id]
         ended = outcome.get("kind") == RAISED and outcome.get("error") in _NO_ANSWER

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from llmcourse.checks import Probe
-from llmcourse.checks.run import NOT_RUN, PROCESS_DIED, TIMEOUT
+from llmcourse.checks.run import NOT_RUN, PROCESS_DIED, TAMPERED, TIMEOUT
 
 from .child_process import Silent
 from .workers import TooMuch
@@ -147,7 +147,7 @@ class _Session:
             message = self._message(probe.seconds * self.factor + GRACE_SECONDS)
             if message.get("probe") != probe.id or not isinstance(message.get("outcome"), dict):
                 raise ValueError
-            self.found.outcomes[probe.id] = message["outcome"]
+            self.found.outcomes[probe.id] = _outcome(message)
             seconds = message.get("seconds")
             self.found.seconds[probe.id] = seconds if type(seconds) is float and 0 <= seconds < 1e6 else 0.0
             self.n_done += 1
@@ -177,6 +177,12 @@ class _Session:
                     raise
 
 
+def _outcome(message: dict) -> dict:
+    """What a probe gave, or that the worker's own code was changed."""
+    changed = message.get("tampered")
+    return {"kind": TAMPERED, "name": changed[:100]} if changed and isinstance(changed, str) else message["outcome"]
+
+
 def _tidy(problem: object) -> dict:
     """A problem as it should be, whatever was sent."""
     given = problem if isinstance(problem, dict) else {}
@@ -188,7 +194,12 @@ def _tidy(problem: object) -> dict:
 
 
 def _without(pieces: list[dict], cell: int) -> list[dict]:
-    """Without what stopped a worker: only its definitions, or, where they were all that ran, nothing of it."""
+    """Without what stopped a worker: only its definitions, or, where they were all that ran, nothing of it.
+
+    Of cells that the learner added only the definitions are left of all: the time of one is used up.
+    """
+    if any(piece["cell"] == cell and piece.get("own") for piece in pieces):
+        pieces = [{**piece, "only_definitions": True} if piece.get("own") and piece["cell"] != cell else piece for piece in pieces]
     kept = [piece for piece in pieces if piece["cell"] != cell or not piece["only_definitions"]]
     return [{**piece, "only_definitions": True} if piece["cell"] == cell else piece for piece in kept]
 

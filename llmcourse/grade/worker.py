@@ -20,13 +20,15 @@ from pathlib import Path
 from llmcourse import checks, given
 from llmcourse.checks import Answer, Lesson, Probe
 from llmcourse.checks.run import run_probe
-from llmcourse.workbook.answers import Piece, execute
+from llmcourse.workbook.answers import execute
+from llmcourse.workbook.choosing import Piece
 from llmcourse.workbook.course import Course
 from llmcourse.workbook.notebook import read_notebook
 
 from .lazy_imports import import_late, warm_up
 from .limits import Limits, set_limits
 from .replay import Player
+from .seal import Seal
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class PreparedLab:
 
     lesson: Lesson
     player: Player
+    seal: Seal
 
     @staticmethod
     def load(config: dict) -> PreparedLab:
@@ -54,7 +57,7 @@ class PreparedLab:
             __import__(module)
         execute(Piece("imports", cell.source, 0) for cell in lab.cells if cell.role == "imports")
         warm_up()
-        return PreparedLab(course.lesson_named(name), player)
+        return PreparedLab(course.lesson_named(name), player, Seal())
 
     def work(self, payload: bytes, results: int) -> None:
         """Do what a payload asks for, and write results to an open file."""
@@ -63,13 +66,14 @@ class PreparedLab:
         lesson = self._with_private(wanted["private"])
         answers = execute(_announced(wanted["pieces"], send), file=wanted["file"], seconds=wanted["load_seconds"])
         send({"loaded": True, "problems": [problem.as_json() for problem in answers.problems]})
+        sys.modules["__main__"] = answers.home  # where a kernel has what a notebook defines
         answer = Answer({name: answers.objects[name] for name in lesson.exercises if name in answers.objects})
         probes = {probe.id: probe for probe in lesson.probes}
         for one in wanted["probes"]:
             self.player.start(wanted["calls"].get(one, []))
             started = time.perf_counter()
             outcome = self._run(lesson, probes[one], answer, wanted)
-            send({"probe": one, "outcome": outcome, "seconds": time.perf_counter() - started})
+            send({"probe": one, "outcome": outcome, "seconds": time.perf_counter() - started, "tampered": self.seal.broken()})
 
     def _run(self, lesson: Lesson, probe: Probe, answer: Answer, wanted: dict) -> dict:
         return run_probe(

@@ -11,6 +11,7 @@ from .names import bound, used
 from .notebook import Cell, Notebook, as_python, defined_names, parse, source_digest
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+NO_CELL = "no cell answers"
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 
 
@@ -64,7 +65,7 @@ def choose(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) -> tuple
     pieces, more = _with_what_answers_need(pieces, read, own)
     unanswered = set(wanted) - {name for one in read for name in one.answers} - {
         one.cell.exercise for one in read if one.cell.role == "answer"}
-    warnings += [f"no cell answers {name}: its cell was deleted, or defines another name" for name in wanted if name in unanswered]
+    warnings += [f"{NO_CELL} {name}: its cell was deleted, or defines another name" for name in wanted if name in unanswered]
     skipped = [f"{what} in cell {one.cell.index} is for a kernel and does nothing here"
                for one in read if one.tree and source_digest(one.cell.source) not in own for what in not_run(one.tree)]
     return pieces, [*warnings, *more, *skipped]
