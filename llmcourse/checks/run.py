@@ -200,6 +200,6 @@ _SENTENCES = {
     FORBIDDEN: lambda got, probe: f"{probe.exercise} may not call {got.get('name')} here: write that part yourself",
     PROCESS_DIED: lambda got, probe: f"the process died ({got.get('signal')})",
     NOT_RUN: lambda got, probe: str(got.get("why", "")),
-    TAMPERED: lambda got, probe: f"the submission changed code of the course: {got.get('name')}",
+    TAMPERED: lambda got, probe: "the submission changed code of the course or of a library, so its results count for nothing",
 }
 

@@ -15,10 +15,15 @@ from .filesystem import VisibleFiles
 from .sandbox import NAMESPACE, PROCESS
 from .workers import can_fork
 
-TRIAL_SECONDS = 60.0
+TRIAL_SECONDS, NOT_REFUSED = 60.0, 77
 UNTRUSTED = (
     "untrusted: submissions ran as ordinary processes, which stops accidents only. One that attacks could have read "
     "the solutions or changed files"
+)
+
+NO_FILTER = (
+    "this machine has no filter for system calls (seccomp): a submission could fill memory that no counter shows, and make "
+    "the machine kill other programs"
 )
 
 
@@ -52,6 +57,11 @@ def reads_python(uid: int) -> bool:
     return not _trial({"visible": None, "uid": uid})
 
 
+def why_no_filter(uid: int) -> str:
+    """ "" when workers here are refused memory that no counter shows, otherwise why not."""
+    return _trial({"visible": None, "uid": uid, "filter": True}) if can_fork() else f"{sys.platform} has no seccomp"
+
+
 def _trial(config: dict) -> str:
     done = subprocess.run(
         command("llmcourse.grade.isolation"),
@@ -78,11 +88,22 @@ def main() -> None:
         sandbox = Sandbox(NAMESPACE, Limits(), uid, visible)
     else:
         sandbox = Sandbox(PROCESS, Limits(), uid, scratch="/")
-    running = start(sandbox, [], TRIAL_SECONDS, _import_something)
+    work = _is_refused if config.get("filter") else _import_something
+    running = start(sandbox, [], TRIAL_SECONDS, work)
     pid, status = os.waitpid(running.child, 0)
     code = os.waitstatus_to_exitcode(status)
-    if running.error or code:
+    if code == NOT_REFUSED:
+        print("system calls are not refused")
+    elif running.error or code:
         print(running.error or f"a process that is shut in cannot import Python's own modules (code {code})")
+
+
+def _is_refused() -> None:
+    try:
+        os.close(os.memfd_create("trial"))
+    except PermissionError:
+        return
+    os._exit(NOT_REFUSED)
 
 
 def _import_something() -> None:

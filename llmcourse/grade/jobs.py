@@ -8,8 +8,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from llmcourse.errors import CourseError
+
 from . import results
 from .lab import GradedLab
+from .printable import MAX_DETAIL, printable
 from .reader import Read
 from .submissions import Submission
 from .workers import WorkerLost
@@ -102,9 +105,15 @@ class _Job:
             except WorkerLost as error:
                 self._close()
                 why = f"the grader failed {ATTEMPTS} times: {error}; grade it again"
+            except CourseError:
+                raise  # the lab's fault, and so that of every submission
+            except Exception as error:
+                self._close()
+                why = f"the grader failed on it: {type(error).__name__}: {error}; grade it again"
+                break
         lesson = task.lab.lesson
         return {
-            **results.without_score(results.PROBLEMS, why, lesson=lesson.number, most=lesson.points()),
+            **results.without_score(results.PROBLEMS, printable(why)[:MAX_DETAIL], lesson=lesson.number, most=lesson.points()),
             "wall_s": 0.0,
         }
 

@@ -15,7 +15,7 @@ from llmcourse.checks import Lesson
 from llmcourse.errors import CourseError
 from llmcourse.workbook.course import PACKAGE, Course
 
-from .supervise import Supervised, supervise
+from .supervise import BUDGET_SECONDS, Budget, Supervised, supervise
 from .limits import Limits, worker_uid
 from .reader import Read
 from .reference import Reference, graded_lesson, reference
@@ -123,10 +123,12 @@ class GradedLab:
             "time_factor": self.settings.time_factor,
             "calls": self.reference.calls,
         }
-        supervised = supervise(workers, payload, own, stopped)
+        factor = self.settings.time_factor
+        budget = Budget(BUDGET_SECONDS * factor, read.seconds)
+        supervised = supervise(workers, payload, own, stopped, budget)
         if self.private:  # in workers of their own, so that no message of a visible probe can tell of them
             private = [probe for probe in self.lesson.probes if probe.id in self._private_ids]
-            more = supervise(workers, {**payload, "private": self.private.read_text("utf-8")}, private, stopped)
+            more = supervise(workers, {**payload, "private": self.private.read_text("utf-8")}, private, stopped, budget)
             supervised = Supervised(
                 {**supervised.outcomes, **more.outcomes}, {**supervised.seconds, **more.seconds}, supervised.problems
             )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from llmcourse.errors import UnreadableNotebook
@@ -20,9 +21,11 @@ from llmcourse.workbook.notebook import Notebook, parse_notebook, read_notebook
 from .child_process import Child, Silent
 from .flags import flags
 
-READ_SECONDS = 30.0
+READ_SECONDS = 10.0
 READ_MEMORY = 4 << 30
 MAX_SOURCE = 2_000_000
+MAX_ANSWER = 32 << 20
+_TOO_MUCH = "it holds too much code: a cell that answers many exercises counts once for each"
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Read:
     """What a notebook holds. error: why it is unreadable, "" if it is not; lesson: its number, "" if nothing says it.
 
     marked: whether the builder's mark says the lesson (and not only the file's name); pieces: what is to run;
-    import_cells: positions of the cells that only import; n_cells: code cells.
+    import_cells: positions of the cells that only import; n_cells: code cells; seconds: that reading it took.
     """
 
     error: str = ""
@@ -42,6 +45,7 @@ class Read:
     sources: dict[str, str] = field(default_factory=dict)
     n_cells: int = 0
     flags: list[str] = field(default_factory=list)
+    seconds: float = 0.0
 
 
 class Reader:
@@ -53,6 +57,11 @@ class Reader:
 
     def read(self, name: str, content: bytes) -> Read:
         """The notebook in `content`, which is the file `name`'s."""
+        started = time.monotonic()
+        read = self._read(name, content)
+        return replace(read, seconds=time.monotonic() - started)
+
+    def _read(self, name: str, content: bytes) -> Read:
         self._child = self._child or Child("llmcourse.grade.reader", {"root": str(self.root), "lesson": self.lesson})
         try:
             self._child.send({"name": name, "content": base64.b64encode(content).decode()})
@@ -69,7 +78,11 @@ class Reader:
                 else "Python died while reading it"
             )
             return Read(error=f"{name} cannot be read: {why}")
-        return Read(**json.loads(answer))
+        try:
+            return Read(**json.loads(answer))
+        except (ValueError, TypeError, RecursionError, MemoryError) as error:
+            self.close()  # the rest of this line would be taken for the next notebook's
+            return Read(error=f"{name} cannot be read: {type(error).__name__}")
 
     def close(self) -> None:
         """End the process."""
@@ -96,7 +109,10 @@ def main() -> None:
             found = Read(error=str(error))
         except (MemoryError, RecursionError, ValueError, TypeError, AttributeError) as error:
             found = Read(error=f"{path.name} cannot be read: {type(error).__name__}: {error}")
-        sys.stdout.write(json.dumps(vars(found)) + "\n")
+        answer = json.dumps(vars(found))
+        if len(answer) > MAX_ANSWER:
+            answer = json.dumps(vars(Read(error=f"{path.name} cannot be read: {_TOO_MUCH}")))
+        sys.stdout.write(answer + "\n")
         sys.stdout.flush()
 
 
@@ -121,5 +137,5 @@ def _read(course: Course, notebook: Notebook, asked: str) -> Read:
         warnings,
         sources(notebook, exercises, lab),
         n_cells,
-        flags(pieces),
+        flags=flags(pieces),
     )

@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from llmcourse import given
 from llmcourse.checks import Lesson
-from llmcourse.checks.run import FORBIDDEN, NOT_RUN, PROCESS_DIED, RAISED, TAMPERED, TIMEOUT, Verdict, judge
+from llmcourse.checks.forbid import COMPILER, SWITCHED_OFF
+from llmcourse.checks.operators import NOT_DENSE
+from llmcourse.checks.run import FORBIDDEN, NOT_RUN, NOT_WRITTEN, PROCESS_DIED, RAISED, TAMPERED, TIMEOUT, Verdict, judge
 from llmcourse.errors import CourseError
 from llmcourse.workbook.choosing import NO_CELL
 
 from .credit import credited
-from .supervise import Supervised
+from .printable import MAX_DETAIL, printable
 from .reader import Read
 from .reference import Reference
 from .replay import HiddenCode
+from .supervise import Supervised
 
 OK, PROBLEMS, UNREADABLE, OTHER_LESSON, MISSING = "ok", "problems", "unreadable", "other lesson", "missing"
-MAX_DETAIL = 300
 HIDDEN_CODE = f"{HiddenCode.__module__}.{HiddenCode.__qualname__}"
+MAX_LISTED, MAX_REASON = 100, 1000
 _NOT_HONEST = (TAMPERED, TIMEOUT, PROCESS_DIED, NOT_RUN, FORBIDDEN)
 _NO_ANSWER = ("SystemExit", "KeyboardInterrupt", "GeneratorExit", "MemoryError")
 _A_RESULT = ("wrong values", "wrong type", "wrong shape", "returned None")
@@ -30,7 +34,7 @@ def without_score(status: str, reason: str, *, lesson: str = "", most: float | N
     return {
         "lesson": lesson,
         "status": status,
-        "reason": reason,
+        "reason": printable(reason)[:MAX_REASON],
         "score": 0.0,
         "max": most,
         "problems": [],
@@ -43,7 +47,7 @@ def without_score(status: str, reason: str, *, lesson: str = "", most: float | N
 
 def graded(lesson: Lesson, reference: Reference, read: Read, supervised: Supervised) -> dict:
     """The result of a submission that ran, compared with the reference's."""
-    verdicts = [_judge(probe, supervised.outcomes[probe.id], reference.outcomes[probe.id]) for probe in lesson.probes]
+    verdicts = [_judge(lesson, probe, supervised.outcomes[probe.id], reference.outcomes[probe.id]) for probe in lesson.probes]
     verdicts = credited(verdicts, reference.repeated)
     tests = [_test(v, supervised.seconds.get(v.probe.id, 0.0)) for v in verdicts]
     exercises = [
@@ -55,10 +59,10 @@ def graded(lesson: Lesson, reference: Reference, read: Read, supervised: Supervi
         (one for one in supervised.problems if one not in hidden), key=lambda one: not _is_import_failure(one, read)
     )
     warnings = [
-        *read.warnings,
+        *map(printable, read.warnings),
         *(printable(f"cell {one['cell']} was left at line {one['line']}: {one['message']}") for one in hidden),
     ]
-    reason = _reason(problems, verdicts, read, supervised)
+    reason = _reason(problems, verdicts, read, supervised)[:MAX_REASON]
     return {
         "lesson": lesson.number,
         "status": TAMPERED if any(v.reason == TAMPERED for v in verdicts) else PROBLEMS if reason else OK,
@@ -67,24 +71,34 @@ def graded(lesson: Lesson, reference: Reference, read: Read, supervised: Supervi
         "max": lesson.points(),
         "problems": problems,
         "warnings": warnings,
-        "flags": read.flags,
+        "flags": [*read.flags, *_changed(supervised)],
         "exercises": exercises,
         "tests": tests,
     }
 
 
-def _judge(probe, got: dict, want: dict) -> Verdict:
+def _judge(lesson: Lesson, probe, got: dict, want: dict) -> Verdict:
+    """The verdict, with nothing of a hidden probe's outcome in its words, and only the lab's own names as names."""
     verdict = judge(probe, got, want)
-    return Verdict(probe, verdict.reason, printable(verdict.detail)[:MAX_DETAIL])
+    if probe.hidden:
+        return Verdict(probe, verdict.reason)
+    detail = verdict.detail
+    if verdict.reason == FORBIDDEN:
+        known = [*given.forbidden(lesson, probe.exercise), SWITCHED_OFF, COMPILER, NOT_DENSE]
+        name = str(got.get("name"))
+        meant = [one for one in known if name == one or name.startswith(f"{one}.")]
+        detail = judge(probe, {**got, "name": meant[0] if meant else "what it called"}, want).detail
+    names = {str(got.get("name")).partition(".")[0], str(got.get("by") or probe.exercise)}
+    if verdict.reason == NOT_WRITTEN and not names <= {*lesson.exercises}:
+        detail = "something that it calls is still to be written"
+    return Verdict(probe, verdict.reason, printable(detail[:MAX_DETAIL])[:MAX_DETAIL])
 
 
-def printable(text: str) -> str:
-    """The text on one line, with what is not a printable character written as an escape."""
-    return re.sub(
-        r"[^\x20-\U0010ffff]|[\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069]",
-        lambda match: ascii(match[0])[1:-1],
-        text,
-    )
+def _changed(supervised: Supervised) -> list[str]:
+    """What of the course's code a submission changed, in an instructor's words."""
+    names = [one.get("name") for one in supervised.outcomes.values() if one.get("kind") == TAMPERED]
+    known = {name for name in names if isinstance(name, str) and re.fullmatch(r"[A-Za-z_][\w.]{0,99}", name)}
+    return [f"changed while graded: {name}" for name in sorted(known)]
 
 
 def _test(verdict: Verdict, seconds: float) -> dict:
@@ -136,10 +150,20 @@ def _reason(problems: list[dict], verdicts: list[Verdict], read: Read, supervise
         outcome = supervised.outcomes[verdict.probe.id]
         ended = outcome.get("kind") == RAISED and outcome.get("error") in _NO_ANSWER
         if verdict.reason in _NOT_HONEST or ended:
-            # of a hidden probe only the kind is told: its details may show inputs
-            said = verdict.detail if verdict.reason == FORBIDDEN or not verdict.probe.hidden else ""
+            said = verdict.detail  # "" for a hidden probe, of which only the kind is told
             return f"{verdict.probe.exercise}: {verdict.reason}" + (f": {said}" if said else "")
     return ""
+
+
+def bounded(result: dict) -> dict:
+    """The result, short enough that a report of it is below 1 MB."""
+    problems, warnings = result["problems"], result["warnings"]
+    if len(problems) <= MAX_LISTED and len(warnings) <= MAX_LISTED and all(len(one) <= MAX_DETAIL for one in warnings):
+        return result
+    n_more = max(len(problems) - MAX_LISTED, 0) + max(len(warnings) - MAX_LISTED, 0)
+    shown = [one if len(one) <= MAX_DETAIL else one[:MAX_DETAIL] + "…" for one in warnings[:MAX_LISTED]]
+    said = [*shown, *([f"and {n_more:,} more"] if n_more else [])]
+    return {**result, "problems": problems[:MAX_LISTED], "warnings": said}
 
 
 def check_reference(lesson: Lesson, reference: Reference) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import llmcourse
 from llmcourse.checks import Lesson
+from llmcourse.errors import CourseError
 from llmcourse.fetch import cache_dir
 from llmcourse.workbook.course import Course, course
 
@@ -22,8 +23,9 @@ from .lab import GradedLab, RunSettings
 from .exports import export_answers
 from .gradebook import write_grades
 from .jobs import Task, work_through
-from .limits import limits_for, worker_uid
+from .limits import jobs_that_fit, limits_for, worker_uid
 from .options import Graded, Options, check
+from .printable import printable
 from .reader import Read, Reader
 from .report import write_report
 from .roster import match, read_roster
@@ -31,6 +33,7 @@ from .sandbox import NAMESPACE, PROCESS
 from .submissions import Submission, find, read_content
 from .visible_files import files_for
 
+ROW_BYTES = 4096
 Progress = Callable[[str, int, int], None]
 
 
@@ -43,11 +46,12 @@ def grade(options: Options, progress: Progress = lambda what, n_done, n: None) -
     check(options)
     roster = read_roster(options.roster) if options.roster else []
     found = find(options.paths, skip=[options.out, *([options.export[1]] if options.export else [])])
-    folder = Path(tempfile.mkdtemp(prefix="llmcourse-grade-"))
-    try:
-        return _Run(options, course(), folder, roster, found).run(progress)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with record.locked(options.out):
+        folder = Path(tempfile.mkdtemp(prefix="llmcourse-grade-"))
+        try:
+            return _Run(options, course(), folder, roster, found).run(progress)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Run:
@@ -58,7 +62,11 @@ class _Run:
         self.asked = ours.name(options.lesson)[:2] if options.lesson else ""
         self.record = record.opened(options.out, options.seed, options.regrade)
         self.before = record.results_before(options.out)
-        self.students = match((one.name for one in found), roster)
+        record.check_lesson(options.out, self.before, self.asked)
+        by_owner, doubts = match((one.owner for one in found), roster)
+        self.students = {one.name: by_owner[one.owner] for one in found if one.owner in by_owner}
+        self.doubts = {one.name: doubts[one.owner] for one in found if one.owner in doubts}
+        self.jobs, self.warnings = jobs_that_fit(options.jobs), []
         self.settings = self._settings(folder)
         self.labs: dict[str, GradedLab] = {}
 
@@ -72,6 +80,7 @@ class _Run:
         trial = files_for(self.course, Lesson("00", "", {}, ()), cache_dir(), folder / "root", private)
         tier, why = isolation.tier(options.isolation if options.warm else PROCESS, trial, worker_uid(0))
         self.record.isolation, self.record.why_not_better = tier, why
+        self.record.no_filter = isolation.why_no_filter(worker_uid(0)) if options.warm else "every worker is cold"
         self.record.course_version = llmcourse.__version__
         reads_all = (
             tier == PROCESS
@@ -86,7 +95,7 @@ class _Run:
             folder,
             tuple(private),
             tier,
-            options.limits or limits_for(options.jobs),
+            options.limits or limits_for(self.jobs),
             self.record.seed,
             options.time_factor,
             options.hidden_dir,
@@ -97,31 +106,54 @@ class _Run:
         done: dict[str, dict] = {}
         self.record.settings = {key: str(value) for key, value in asdict(replace(self.options, limits=None)).items()}
         self.record.write(self.options.out)
+        reserve = record.Reserve(self.options.out, ROW_BYTES * (len(self.found) + len(self.roster)))
         tasks, kept, interrupted = [], set(), False
         try:
             for n, (one, sha256, read) in enumerate(self._read_all()):
                 progress("reading", n + 1, len(self.found))
-                result, task = self._sort(one, sha256, read)
+                try:
+                    result, task = self._sort(one, sha256, read)
+                except CourseError:
+                    raise  # the lab's own fault
+                except Exception as error:
+                    why = f"the grader failed on it: {type(error).__name__}: {error}"
+                    result, task = self._without_score(one, sha256, read, results.UNREADABLE, why), None
                 if task:
                     tasks.append(task)
                 else:
                     kept.update([one.name] if result is self.before.get(one.name) else [])
                     done[one.name] = self._written(one, result)
             tasks.sort(key=lambda task: task.lab.name)
-            with closing(work_through(tasks, self.options.jobs, self.options.warm)) as graded:
+            with closing(work_through(tasks, self.jobs, self.options.warm)) as graded:
                 for task, result in graded:
                     done[task.submission.name] = self._written(task.submission, self._complete(task, result))
                     progress("grading", len(done), len(self.found))
         except KeyboardInterrupt:
             interrupted = True
         finally:
+            reserve.release()
             known = {**self.before, **done}
-            rows = [known[one.name] for one in self.found if one.name in known] + self._missing()
-            write_grades(self.options.out / "grades.csv", rows)
+            rows = [self._of_somebody(known[one.name]) for one in self.found if one.name in known] + self._missing()
+            self._write("grades.csv", lambda: write_grades(self.options.out / "grades.csv", rows))
             self.record.not_hidden = sorted({name for lab in self.labs.values() for name in lab.not_hidden})
             self.record.finished = len(done) == len(self.found)
-            self.record.write(self.options.out)
-        return Graded(self.record, rows, len(kept), interrupted)
+            self._write("run.json", lambda: self.record.write(self.options.out))
+        return Graded(self.record, rows, len(kept), self.warnings, interrupted)
+
+    def _write(self, what: str, write: Callable[[], None]) -> None:
+        """Write something; what cannot be written costs nobody else anything, and is said at the end."""
+        try:
+            write()
+        except OSError as error:
+            self.warnings.append(f"{what} could not be written: {error.strerror}; make room and run the command again")
+
+    def _of_somebody(self, result: dict) -> dict:
+        """The result as its row shows it: where nobody knows whose it is, that comes first."""
+        doubt = self.doubts.get(result["submission"])
+        if not doubt:
+            return result
+        status = results.PROBLEMS if result["status"] == results.OK else result["status"]
+        return {**result, "student": None, "status": status, "reason": doubt}
 
     def _read_all(self) -> Iterable[tuple[Submission, str, Read]]:
         reader = Reader(self.course.root, self.asked, self.options.time_factor)
@@ -132,10 +164,11 @@ class _Run:
                     continue
                 try:
                     content = read_content(one.path)
-                except OSError as error:
-                    yield one, "", Read(error=f"{one.path.name}: {error.strerror or error}")
-                    continue
-                yield one, hashlib.sha256(content).hexdigest(), reader.read(one.path.name, content)
+                    found = hashlib.sha256(content).hexdigest(), reader.read(one.path.name, content)
+                except Exception as error:  # of this file, whatever it is: the next one is read all the same
+                    why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+                    found = "", Read(error=f"{one.path.name}: {why}")
+                yield one, *found
         finally:
             reader.close()
 
@@ -155,7 +188,7 @@ class _Run:
             return self._without_score(one, sha256, read, results.OTHER_LESSON, why), None
         lab = self._lab(read.lesson)
         if self.options.export:
-            export_answers(self.options.export[1], one, read)
+            self._write(f"the answers of {one.name}", lambda: export_answers(self.options.export[1], one, read))
         before = self.before.get(one.name)
         if (
             before
@@ -173,8 +206,8 @@ class _Run:
     def _without_score(self, one: Submission, sha256: str, read: Read, status: str, why: str) -> dict:
         lesson = self.asked or read.lesson
         most = self._lab(self.asked).lesson.points() if self.asked else None
-        result = results.without_score(status, results.printable(why), lesson=lesson, most=most)
-        return self._framed(one.name, result, file=one.path, sha256=sha256, seconds=0.0)
+        result = results.without_score(status, printable(why), lesson=lesson, most=most)
+        return self._framed(one.name, result, file=one.path, sha256=sha256, seconds=read.seconds)
 
     def _complete(self, task: Task, result: dict) -> dict:
         return self._framed(
@@ -202,10 +235,11 @@ class _Run:
         return {
             "submission": name,
             "student": self.students.get(name),
-            "file": results.printable(str(file or "")),
+            "file": printable(str(file or "")),
             "status": result["status"],
             "isolation": self.settings.tier,
             "trusted": self.settings.tier == NAMESPACE,
+            "no_filter": self.record.no_filter,
             "seed": self.settings.seed,
             "course_version": llmcourse.__version__,
             **result,
@@ -222,8 +256,9 @@ class _Run:
         if result is self.before.get(one.name):
             return {**result, "student": self.students.get(one.name), "previous": result}
         base = self.options.out / record.REPORTS / one.file_name
-        write_report(base.with_name(base.name + ".html"), result)
-        record.write_json(base.with_name(base.name + ".json"), result)
+        result = results.bounded(result)
+        self._write(f"{base.name}.html", lambda: write_report(base.with_name(base.name + ".html"), result))
+        self._write(f"{base.name}.json", lambda: record.write_json(base.with_name(base.name + ".json"), result))
         return result
 
     def _missing(self) -> list[dict]:

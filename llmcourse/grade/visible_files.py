@@ -73,6 +73,7 @@ def secret_files(course: Course, lesson: Lesson) -> list[Path]:
         if file.name[:2] >= lesson.number
     ]
     found += sorted(lesson.files())
+    found += sorted({file.parent / "__pycache__" for file in lesson.files()})  # the same, compiled
     return found + [file for file, _ in secret_code(lesson)]
 
 

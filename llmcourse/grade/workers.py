@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from llmcourse.errors import CourseError
@@ -115,15 +115,16 @@ class ForkedWorker:
 
     server: ForkServer
     results: int
-    buffer: bytes = b""
+    buffer: bytearray = field(default_factory=bytearray)
     n_bytes: int = 0
 
     def line(self, seconds: float) -> bytes:
         """Its next line, b"" at its end; raises Silent after `seconds`, TooMuch where it sends more than it may."""
         deadline = time.monotonic() + seconds
-        while b"\n" not in self.buffer:
-            ready, _, _ = select.select([self.results], [], [], max(deadline - time.monotonic(), 0))
-            if not ready:
+        end = self.buffer.find(b"\n")
+        while end < 0:
+            left = deadline - time.monotonic()  # asked each time: a byte now and then must not make it longer
+            if not select.select([self.results], [], [], max(left, 0))[0] or left < 0:
                 raise Silent
             chunk = os.read(self.results, _CHUNK)
             if not chunk:
@@ -131,8 +132,11 @@ class ForkedWorker:
             self.n_bytes += len(chunk)
             if self.n_bytes > self.server.setup.max_bytes:
                 raise TooMuch
+            found = chunk.find(b"\n")
+            end = len(self.buffer) + found if found >= 0 else -1
             self.buffer += chunk
-        line, _, self.buffer = self.buffer.partition(b"\n")
+        line = bytes(self.buffer[:end])
+        del self.buffer[: end + 1]
         return line
 
     def end(self, *, wait: bool = False) -> str:
