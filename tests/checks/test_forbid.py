@@ -182,3 +182,12 @@ def test_the_probe_itself_may_call_the_operators_and_gets_the_same_numbers():
 
 def test_an_operator_is_refused_only_where_an_exercise_forbids_it():
     assert outcome("import torch\ndef total(x): return torch.softmax(x, 0)", ("torch.cdist", "json"))["kind"] == "value"
+
+
+def total(x):
+    return x.exp() / x.exp().sum()
+
+
+def test_who_asks_for_the_check_from_the_answers_own_notebook_is_not_the_answer():
+    """This module is both: encoding the result calls `Tensor.numpy`, below a frame of the answer's own namespace."""
+    assert run_probe(a_probe(of_three_numbers), Answer({"total": total}), 7, forbids=("torch.Tensor.numpy",))["kind"] == "value"
