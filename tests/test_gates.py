@@ -10,12 +10,15 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
 from llmcourse import given
 from llmcourse.checks import LESSONS, Answer, load_wrong
+from llmcourse.checks.run import judge, run_probe
+from llmcourse.grade.credit import N_SEEDS, credited, is_repeated
 from llmcourse.workbook import author
 from llmcourse.workbook.answers import load_answers
 from llmcourse.workbook.course import PACKAGE, Course
@@ -89,6 +92,22 @@ def test_the_untouched_exercise_runs_from_top_to_bottom(lab):
 def test_the_solution_scores_full_marks(lab, seed):
     got = marks(*lab, "solutions", seed)
     assert got and [v.as_json() for one in got for v in one.verdicts if not v.ok] == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_replay_of_another_seeds_results_earns_nothing(lab, seed):
+    """Oracle: the solution's own results for each of the next eleven seeds, handed in for this one."""
+    course, name = lab
+    lesson, reference = course.lesson(name), given.answer(name)
+    run = lru_cache(maxsize=None)(lambda probe, seed: run_probe(probe, reference, seed))
+    repeated = [p.id for p in lesson.probes if is_repeated(p, run(p, seed), seed, run)]
+    for one in lesson.exercises:
+        assert any(p.id not in repeated for p in lesson.of(one)), f"every result of {one} comes up again: draw more"
+    for other in range(seed + 1, seed + N_SEEDS):
+        replayed = credited([judge(p, run(p, other), run(p, seed)) for p in lesson.probes], repeated)
+        assert [v.probe.id for v in replayed if v.points] == []
+        honest = credited([judge(p, run(p, seed), run(p, seed)) for p in lesson.probes], repeated)
+        assert all(v.points for v in honest)
 
 
 def test_every_wrong_answer_loses_points_and_gets_its_message(lab):

@@ -75,7 +75,8 @@ def more_queries_than_keys(answer, rng):
 
 @probe("causal_mask", hidden=True, points=2, hint="Row i sees n_key - n_query + i + 1 keys, whatever the sizes.")
 def many_sizes(answer, rng):
-    return [answer.causal_mask(n, n + past) for n, past in ((1, 0), (7, 1), (2, 30), (rng.integers(5, 9), 3))]
+    sizes = ((1, 0), (7, 1), (2, 30), (rng.integers(5, 90), rng.integers(1, 90)))
+    return [answer.causal_mask(n, n + past) for n, past in sizes]
 
 # ---- attention ----
 

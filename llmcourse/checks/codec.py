@@ -16,6 +16,7 @@ import base64
 import collections
 import json
 import sys
+from functools import lru_cache
 
 MAX_BYTES = 4_000_000
 MAX_DEPTH = 40
@@ -62,24 +63,30 @@ def _encode(value: object, depth: int, room: list[int]) -> object:
     if kind in _DICTS:
         pairs = dict.items(value)
         return ["dict", [[_encode(k, depth - 1, room), _encode(v, depth - 1, room)] for k, v in pairs]]
-    return _encode_array(value, room) or ["object", type_name(kind)]
+    return _encode_array(value, room)
 
 
 def _encode_array(value: object, room: list[int]) -> object:
-    """Tensors, numpy arrays and numpy numbers; None for anything else. Neither library is imported for it."""
+    """Tensors, numpy arrays and numpy numbers; anything else is an ["object"]. Neither library is imported for it."""
     kind = type(value)
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
         return _encode_tensor(torch, value, room)
-    if numpy is None or kind.__module__ != "numpy":
-        return None
-    if kind is numpy.ndarray and value.dtype.kind in "biufc":
+    if numpy is not None and kind is numpy.ndarray and value.dtype.kind in "biufc":
         _spend(room, value.nbytes)
         little = value.astype(value.dtype.newbyteorder("<"))
         return ["array", value.dtype.name, list(value.shape), _base64(little.tobytes())]
-    if issubclass(kind, (numpy.bool_, numpy.integer, numpy.floating)):
-        return value.item()
-    return None
+    if numpy is not None and kind in _numpy_numbers(numpy):  # also one that is falsy, such as np.int64(0)
+        return _numpy_numbers(numpy)[kind](value)
+    return ["object", type_name(kind)]
+
+
+@lru_cache(maxsize=1)
+def _numpy_numbers(numpy) -> dict[type, type]:
+    """NumPy's own number types, and Python's that takes their values."""
+    bases = {numpy.bool_: bool, numpy.integer: int, numpy.floating: float}
+    kinds = set(numpy.sctypeDict.values())
+    return {kind: plain for base, plain in bases.items() for kind in kinds if issubclass(kind, base)}
 
 
 def _encode_tensor(torch, value, room: list[int]) -> object:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import CodeType, FrameType
 
+from .operators import behind, refused
 from .probe import Answer
 
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class whose attributes can be set
 SWITCHED_OFF = "sys.setprofile"
+COMPILER = "torch.compile"
+# What an answer may call too, so that it stands for nobody. Not `run`: below it is whoever asked for the check.
+_FRAMEWORK = {f"llmcourse.checks.{name}" for name in (
+    "arrays", "catalog", "codec", "compare", "forbid", "limits", "operators", "probe", "rng", "wrong")}
 
 
 @contextmanager
 def watch(forbids: Iterable[str], answer: Answer, exercise: str) -> Iterator[list[str]]:
-    """While the body runs, collect the forbidden names that the answer called; nothing is interrupted.
+    """While the body runs, collect the forbidden names that the answer called.
 
     A profile hook sees every call of a Python or C function, so an alias (`from torch import softmax as s`) helps
-    nobody. A call counts when the answer's own code stands behind it: `given` pieces and the probe itself may call
-    anything. A function whose module is not imported when the watch begins cannot be told from others of that module;
-    forbid the module, or import it in the lab.
+    nobody. PyTorch's own operators are refused in its dispatcher, where no detour helps either (see operators), and
+    methods of its tensors on their class. A call counts when the answer's own code stands behind it: `given` pieces and
+    the probe itself may call anything. Importing a forbidden module is no call. A function whose module is not imported
+    when the watch begins cannot be told from others of that module; forbid the module, or import it in the lab.
     """
     targets = _Targets(tuple(forbids))
     found: list[str] = []
@@ -29,7 +36,7 @@ def watch(forbids: Iterable[str], answer: Answer, exercise: str) -> Iterator[lis
         yield found
         return
     found.extend(targets.handed_over(answer, exercise))
-    learner = answer.globals_of()
+    who = _Callers(answer)
 
     def hook(frame: FrameType, event: str, argument: object) -> None:
         if event == "call":
@@ -38,30 +45,72 @@ def watch(forbids: Iterable[str], answer: Answer, exercise: str) -> Iterator[lis
             name, caller = targets.of_c(argument), frame
         else:
             return
-        if name and name not in found and _is_learners(caller, learner):
+        if name and name not in found and who.are_the_answers(caller):
             found.append(name)
 
+    def is_allowed() -> bool:
+        return not who.are_the_answers(sys._getframe(2))
+
     before, before_in_threads = sys.getprofile(), threading.getprofile()
-    threading.setprofile(hook)
-    sys.setprofile(hook)
+    with refused(behind(targets.names), is_allowed, found), _methods_refused(targets.methods, is_allowed, found):
+        threading.setprofile(hook)
+        sys.setprofile(hook)
+        try:
+            yield found
+        finally:
+            if sys.getprofile() is not hook:
+                found.append(SWITCHED_OFF)
+            sys.setprofile(before)
+            threading.setprofile(before_in_threads)
+
+
+class _Callers:
+    """Tells the answer's calls from the course's own, by the namespaces of the frames behind them."""
+
+    def __init__(self, answer: Answer):
+        self.learner, self.thread = answer.globals_of(), threading.get_ident()
+        self.course = {id(vars(module)) for name, module in list(sys.modules.items())
+                       if name.startswith(("llmcourse.checks.", "llmcourse.given", "llmcourse_probes_"))
+                       and name not in _FRAMEWORK and isinstance(module, type(sys))}
+
+    def are_the_answers(self, frame: FrameType | None) -> bool:
+        """Whether the learner's code is nearer behind this call than the lesson's own.
+
+        In a thread with neither, such as an executor's, it is the answer's: the course starts none.
+        """
+        while frame is not None:
+            if id(frame.f_globals) in self.learner:
+                return True
+            if id(frame.f_globals) in self.course:
+                return False
+            frame = frame.f_back
+        return threading.get_ident() != self.thread
+
+
+@contextmanager
+def _methods_refused(methods: dict[tuple[type, str], str], is_allowed: Callable[[], bool],
+                     found: list[str]) -> Iterator[None]:
+    """Methods that a class inherits from C, where `map` and the like call them unseen: stand-ins on the class itself."""
+    covered = [(kind, name, said) for (kind, name), said in methods.items()
+               if kind.__flags__ & _HEAP_TYPE and name not in vars(kind)]
+    for kind, name, said in covered:
+        setattr(kind, name, _refused_method(getattr(kind, name), said, is_allowed, found))
     try:
-        yield found
+        yield
     finally:
-        if sys.getprofile() is not hook:
-            found.append(SWITCHED_OFF)
-        sys.setprofile(before)
-        threading.setprofile(before_in_threads)
+        for kind, name, _ in covered:
+            delattr(kind, name)
 
 
-def _is_learners(frame: FrameType | None, learner: set[int]) -> bool:
-    """Whether the learner's code is nearer behind this call than the course's own."""
-    while frame is not None:
-        if id(frame.f_globals) in learner:
-            return True
-        if frame.f_globals.get("__name__", "").startswith(("llmcourse.checks", "llmcourse.given")):
-            return False
-        frame = frame.f_back
-    return False
+def _refused_method(real: Callable, said: str, is_allowed: Callable[[], bool], found: list[str]) -> Callable:
+    def method(*arguments, **named):
+        if not is_allowed():
+            if said not in found:
+                found.append(said)
+            raise RuntimeError(f"{said} may not be called here: write that part yourself")
+        return real(*arguments, **named)
+
+    return method
 
 
 class _Targets:
@@ -72,7 +121,7 @@ class _Targets:
         self.codes: dict[CodeType, str] = {}
         self.functions: dict[int, str] = {}
         self.methods: dict[tuple[type, str], str] = {}
-        self.modules: tuple[str, ...] = ()
+        self.modules: dict[str, str] = {"torch._dynamo.eval_frame": COMPILER} if behind(names) else {}
         self._known: dict[str, str | None] = {}
         for name in names:
             self._add(name)
@@ -81,7 +130,9 @@ class _Targets:
         owner, _, attribute = name.rpartition(".")
         value = _resolve(name)
         if value is None or isinstance(value, type(sys)):
-            self.modules += (name,)
+            self.modules[name] = name
+        elif isinstance(getattr(getattr(value, "_implementation", None), "__code__", None), CodeType):
+            self.codes[value._implementation.__code__] = name  # NumPy's functions are objects around the Python ones
         elif isinstance(getattr(value, "__code__", None), CodeType):
             self.codes[value.__code__] = name
         elif isinstance(value, type):
@@ -118,7 +169,7 @@ class _Targets:
         if not isinstance(module, str):
             return None
         if module not in self._known:
-            inside = (n for n in self.modules if module == n or module.startswith(n + "."))
+            inside = (said for n, said in self.modules.items() if module == n or module.startswith(n + "."))
             self._known[module] = next(inside, None)
         return self._known[module]
 

@@ -7,7 +7,7 @@ An outcome is a JSON object with "kind" and, for each kind:
     raised       error, message, line (in the learner's cell, or null), code (that line's text), inside (its function)
     timeout      seconds
     forbidden    name
-    and, added by a grader: process died (signal), not run (why)
+    and, added by a grader: process died (signal), not run (why), tampered (name of what was changed)
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from .compare import OK, WRONG_SHAPE, WRONG_TYPE, WRONG_VALUES, compare
 from .limits import TimeLimit, time_limit
 from .probe import Answer, NotWritten, Probe
 from .rng import Rng
+from .settings import usual_settings
 
 NOT_WRITTEN, RAISED, TIMEOUT, FORBIDDEN = "not written", "raised", "timeout", "forbidden"
 HINTED = (WRONG_TYPE, WRONG_SHAPE, WRONG_VALUES, RAISED)
-PROCESS_DIED, NOT_RUN = "process died", "not run"
+PROCESS_DIED, NOT_RUN, TAMPERED = "process died", "not run", "tampered"
 RECURSION = RecursionError.__name__
 MAX_MESSAGE = 200
 MAX_PRINTED = 2_000
@@ -81,7 +82,7 @@ def run_probe(probe: Probe, answer: Answer, seed: int, *, forbids: Iterable[str]
     """
     seconds = probe.seconds * time_factor
     try:
-        with time_limit(seconds), redirect_stdout(printed or Printed()):
+        with usual_settings(), time_limit(seconds), redirect_stdout(printed or Printed()):
             return _run(probe, answer, seed, forbids)
     except TimeLimit:
         return {"kind": TIMEOUT, "seconds": seconds}
@@ -199,5 +200,6 @@ _SENTENCES = {
     FORBIDDEN: lambda got, probe: f"{probe.exercise} may not call {got.get('name')} here: write that part yourself",
     PROCESS_DIED: lambda got, probe: f"the process died ({got.get('signal')})",
     NOT_RUN: lambda got, probe: str(got.get("why", "")),
+    TAMPERED: lambda got, probe: "the submission changed code of the course or of a library, so its results count for nothing",
 }
 

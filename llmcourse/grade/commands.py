@@ -99,8 +99,8 @@ def summary(graded: Graded, out: Path) -> list[str]:
     """What is said at the end of a run."""
     from collections import Counter
 
-    from llmcourse.grade.detect import UNTRUSTED
-    from llmcourse.grade.results import printable
+    from llmcourse.grade.isolation import NO_FILTER, UNTRUSTED
+    from llmcourse.grade.printable import printable
 
     run, results = graded.record, graded.results
     statuses = Counter(result["status"] for result in results)
@@ -123,6 +123,9 @@ def summary(graded: Graded, out: Path) -> list[str]:
         lines.append(f"  … and {len(changed) - MAX_SHOWN} more changed: see previous_score in grades.csv")
     if run.isolation == "process":
         lines.append(f"WARNING: {UNTRUSTED} (namespace isolation: {run.why_not_better})")
+    if run.no_filter and run.isolation != "process":
+        lines.append(f"WARNING: {NO_FILTER} ({run.no_filter})")
+    lines += [f"WARNING: {printable(one)}" for one in graded.warnings[:MAX_SHOWN]]
     if run.not_hidden:
         lines.append(f"WARNING: the lab imports what its answers may not see: {', '.join(run.not_hidden)}")
     if graded.interrupted:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
 from collections.abc import Iterable
 from pathlib import Path
+
+from .printable import printable
+from .record import write_private
 
 _FIRST = (
     "submission",
@@ -19,7 +22,7 @@ _FIRST = (
     "seconds",
     "reason",
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = tuple("=+-@|%＝＋－＠")  # the wide ones are formulas to some spreadsheet programs, too
 
 
 def write_grades(file: Path, results: Iterable[dict]) -> None:
@@ -34,15 +37,14 @@ def write_grades(file: Path, results: Iterable[dict]) -> None:
             f"{r['lesson']}.{e['name']}" for r in sorted(results, key=lambda r: r["lesson"]) for e in r["exercises"]
         )
     )
-    part = file.with_name(file.name + ".part")
-    with open(part, "w", encoding="utf-8", newline="", errors="backslashreplace") as out:
-        table = csv.writer(out)
-        table.writerow([*_FIRST, *questions])
-        for result in results:
-            scores = {f"{result['lesson']}.{e['name']}": e["score"] for e in result["exercises"]}
-            row = [*_fixed(result), *(_number(scores.get(question)) for question in questions)]
-            table.writerow([_harmless(cell) for cell in row])
-    os.replace(part, file)
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow([*_FIRST, *questions])
+    for result in results:
+        scores = {f"{result['lesson']}.{e['name']}": e["score"] for e in result["exercises"]}
+        row = [*_fixed(result), *(_number(scores.get(question)) for question in questions)]
+        table.writerow([_harmless(cell) for cell in row])
+    write_private(file, text.getvalue())
 
 
 def _fixed(result: dict) -> list[str]:
@@ -66,5 +68,6 @@ def _number(value: float | None) -> str:
 
 
 def _harmless(cell: str) -> str:
-    """A cell that a spreadsheet program does not take for a formula."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+    """A cell that a spreadsheet program does not take for a formula, and that looks like what it is."""
+    cell = printable(cell)
+    return f"'{cell}" if cell.lstrip().startswith(_FORMULA) else cell

@@ -8,8 +8,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from llmcourse.errors import CourseError
+
 from . import results
-from .desk import Desk
+from .lab import GradedLab
+from .printable import MAX_DETAIL, printable
 from .reader import Read
 from .submissions import Submission
 from .workers import WorkerLost
@@ -24,7 +27,7 @@ class Task:
 
     submission: Submission
     read: Read
-    desk: Desk
+    lab: GradedLab
     sha256: str
 
 
@@ -36,8 +39,8 @@ def work_through(tasks: list[Task], n_jobs: int, warm: bool) -> Iterator[tuple[T
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
     for task in tasks:
         waiting.put(task)
-    for desk in {id(task.desk): task.desk for task in tasks}.values():
-        results.check_reference(desk.lesson, desk.reference)
+    for lab in {id(task.lab): task.lab for task in tasks}.values():
+        results.check_reference(lab.lesson, lab.reference)
     done: queue.SimpleQueue = queue.SimpleQueue()
     stop = threading.Event()
     jobs = [
@@ -73,7 +76,7 @@ class _Job:
         self, slot: int, waiting: queue.SimpleQueue, done: queue.SimpleQueue, stop: threading.Event, warm: bool
     ):
         self.slot, self.waiting, self.done, self.stop, self.warm = slot, waiting, done, stop, warm
-        self.desk: Desk | None = None
+        self.lab: GradedLab | None = None
         self.workers = None
 
     def run(self) -> None:
@@ -95,23 +98,29 @@ class _Job:
         """One result; where the grader's own worker fails twice, that is the result."""
         for _ in range(ATTEMPTS):
             try:
-                self._open(task.desk)
+                self._open(task.lab)
                 started = time.perf_counter()
-                result = task.desk.grade(self.workers, task.submission.path.name, task.read, self.stop.is_set)
+                result = task.lab.grade(self.workers, task.submission.path.name, task.read, self.stop.is_set)
                 return {**result, "wall_s": time.perf_counter() - started}
             except WorkerLost as error:
                 self._close()
                 why = f"the grader failed {ATTEMPTS} times: {error}; grade it again"
-        lesson = task.desk.lesson
+            except CourseError:
+                raise  # the lab's fault, and so that of every submission
+            except Exception as error:
+                self._close()
+                why = f"the grader failed on it: {type(error).__name__}: {error}; grade it again"
+                break
+        lesson = task.lab.lesson
         return {
-            **results.without_score(results.PROBLEMS, why, lesson=lesson.number, most=lesson.points()),
+            **results.without_score(results.PROBLEMS, printable(why)[:MAX_DETAIL], lesson=lesson.number, most=lesson.points()),
             "wall_s": 0.0,
         }
 
-    def _open(self, desk: Desk) -> None:
-        if self.workers is None or self.desk is not desk:
+    def _open(self, lab: GradedLab) -> None:
+        if self.workers is None or self.lab is not lab:
             self._close()
-            self.desk, self.workers = desk, desk.workers(self.slot, warm=self.warm)
+            self.lab, self.workers = lab, lab.workers(self.slot, warm=self.warm)
 
     def _close(self) -> None:
         if self.workers:

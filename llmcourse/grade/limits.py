@@ -13,6 +13,7 @@ try:
 except ImportError:
     resource = None  # Windows, where no limit is ever set
 
+from .refusals import refuse
 from .syscalls import (
     CAP_DAC_READ_SEARCH,
     PR_SET_KEEPCAPS,
@@ -23,6 +24,7 @@ from .syscalls import (
 )
 
 GIBIBYTE = 1 << 30
+LEAST_MEMORY = GIBIBYTE  # torch alone needs 0.8
 CUDA_LIBRARIES = 16 * GIBIBYTE
 _FIRST_UID, _UIDS = 61184, 4000  # no system gives these to a person or a service of its own
 
@@ -56,11 +58,44 @@ MAPPED_BY_CUDA = _mapped_by_cuda()  # before any worker is shut in, where torch 
 
 def limits_for(n_jobs: int) -> Limits:
     """The usual limits, less memory where n_jobs workers at once could take more than half of the machine's."""
+    total = memory_here()
+    return Limits(memory=max(min(Limits.memory, total // (2 * n_jobs)), LEAST_MEMORY)) if total else Limits()
+
+
+def jobs_that_fit(n_jobs: int) -> int:
+    """As many workers at once, at most n_jobs, as half of the memory holds."""
+    return max(1, min(n_jobs, memory_here() // (2 * LEAST_MEMORY))) if memory_here() else n_jobs
+
+
+def memory_here() -> int:
+    """Bytes of memory of this machine, or of the container that it is; 0 where nothing tells."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
-        return Limits()
-    return Limits(memory=max(min(Limits.memory, total // (2 * n_jobs)), GIBIBYTE))
+        return 0
+    return min([total, *_container_limits()])
+
+
+def _container_limits(groups: str = "/sys/fs/cgroup", mine: str = "/proc/self/cgroup") -> list[int]:
+    """Limits on memory of the control groups that this process is in, and of those around them."""
+    try:
+        with open(mine) as file:
+            paths = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return []
+    found = []
+    for _, kind, path in paths:
+        if kind and "memory" not in kind.split(","):
+            continue
+        top, name = (f"{groups}/memory", "memory.limit_in_bytes") if kind else (groups, "memory.max")
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        for n in range(len(parts) + 1):
+            try:
+                with open("/".join([top, *parts[:n], name])) as file:
+                    found.append(int(file.read()))
+            except (OSError, ValueError):
+                continue  # a group without this file, or without a limit ("max")
+    return found
 
 
 def worker_uid(slot: int) -> int:
@@ -103,7 +138,6 @@ def become(uid: int, *, reads_all: bool = False) -> None:
 
     reads_all: stay able to read every file; for a machine where only root can read the Python installation.
     """
-    _first_to_be_killed()
     if os.geteuid() == 0:
         prctl(PR_SET_KEEPCAPS, int(reads_all))
         os.setgroups([])
@@ -112,6 +146,10 @@ def become(uid: int, *, reads_all: bool = False) -> None:
     keep_capabilities(*([CAP_DAC_READ_SEARCH] if reads_all else []))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        refuse()
+    except OSError:
+        return  # `isolation` has found out before, and the reports say so
 
 
 def _processes_of(uid: int) -> int:
@@ -126,10 +164,10 @@ def _processes_of(uid: int) -> int:
     return n_threads
 
 
-def _first_to_be_killed() -> None:
-    """When memory runs out, the kernel takes this process before any other."""
+def die_first() -> None:
+    """When memory runs out, the kernel takes this process and its children before any other."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
     except OSError:
-        return  # no such file in a worker without /proc; the limits above hold without it
+        return  # no /proc on this machine; the limits hold without it

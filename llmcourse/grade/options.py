@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from llmcourse.errors import CourseError
@@ -36,11 +36,15 @@ class Options:
 
 @dataclass
 class Graded:
-    """A run's results, in order of the table; n_kept: those that were graded before and did not change."""
+    """A run's results, in order of the table; n_kept: those that were graded before and did not change.
+
+    warnings: what could not be written.
+    """
 
     record: Record
     results: list[dict]
     n_kept: int = 0
+    warnings: list[str] = field(default_factory=list)
     interrupted: bool = False
 
     @property

@@ -9,19 +9,23 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from llmcourse.errors import UnreadableNotebook
-from llmcourse.workbook.answers import choose, sources
+from llmcourse.workbook.choosing import choose, sources
 from llmcourse.workbook.course import Course
 from llmcourse.workbook.notebook import Notebook, parse_notebook, read_notebook
 
-from .link import Child, Silent
+from .child_process import Child, Silent
+from .flags import flags
 
-READ_SECONDS = 30.0
+READ_SECONDS = 10.0
 READ_MEMORY = 4 << 30
 MAX_SOURCE = 2_000_000
+MAX_ANSWER = 32 << 20
+_TOO_MUCH = "it holds too much code: a cell that answers many exercises counts once for each"
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Read:
     """What a notebook holds. error: why it is unreadable, "" if it is not; lesson: its number, "" if nothing says it.
 
     marked: whether the builder's mark says the lesson (and not only the file's name); pieces: what is to run;
-    import_cells: positions of the cells that only import; n_cells: code cells.
+    import_cells: positions of the cells that only import; n_cells: code cells; seconds: that reading it took.
     """
 
     error: str = ""
@@ -40,6 +44,8 @@ class Read:
     warnings: list[str] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     n_cells: int = 0
+    flags: list[str] = field(default_factory=list)
+    seconds: float = 0.0
 
 
 class Reader:
@@ -51,6 +57,11 @@ class Reader:
 
     def read(self, name: str, content: bytes) -> Read:
         """The notebook in `content`, which is the file `name`'s."""
+        started = time.monotonic()
+        read = self._read(name, content)
+        return replace(read, seconds=time.monotonic() - started)
+
+    def _read(self, name: str, content: bytes) -> Read:
         self._child = self._child or Child("llmcourse.grade.reader", {"root": str(self.root), "lesson": self.lesson})
         try:
             self._child.send({"name": name, "content": base64.b64encode(content).decode()})
@@ -67,7 +78,11 @@ class Reader:
                 else "Python died while reading it"
             )
             return Read(error=f"{name} cannot be read: {why}")
-        return Read(**json.loads(answer))
+        try:
+            return Read(**json.loads(answer))
+        except (ValueError, TypeError, RecursionError, MemoryError) as error:
+            self.close()  # the rest of this line would be taken for the next notebook's
+            return Read(error=f"{name} cannot be read: {type(error).__name__}")
 
     def close(self) -> None:
         """End the process."""
@@ -94,13 +109,16 @@ def main() -> None:
             found = Read(error=str(error))
         except (MemoryError, RecursionError, ValueError, TypeError, AttributeError) as error:
             found = Read(error=f"{path.name} cannot be read: {type(error).__name__}: {error}")
-        sys.stdout.write(json.dumps(vars(found)) + "\n")
+        answer = json.dumps(vars(found))
+        if len(answer) > MAX_ANSWER:
+            answer = json.dumps(vars(Read(error=f"{path.name} cannot be read: {_TOO_MUCH}")))
+        sys.stdout.write(answer + "\n")
         sys.stdout.flush()
 
 
 def _read(course: Course, notebook: Notebook, asked: str) -> Read:
-    marked = Notebook(Path(""), (), notebook.metadata).lesson
-    lesson = marked or asked or notebook.lesson
+    marked = notebook.marked
+    lesson = marked or asked or course.lesson_of(notebook)
     n_cells = sum(bool(cell.source.strip()) for cell in notebook.cells)
     if (asked and lesson != asked) or not any(lab.startswith(f"{lesson}_") for lab in course.labs()):
         return Read(lesson=lesson, marked=bool(marked), n_cells=n_cells)
@@ -117,6 +135,7 @@ def _read(course: Course, notebook: Notebook, asked: str) -> Read:
         [vars(piece) for piece in pieces],
         imports,
         warnings,
-        sources(notebook, exercises),
+        sources(notebook, exercises, lab),
         n_cells,
+        flags=flags(pieces),
     )

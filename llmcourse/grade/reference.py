@@ -9,21 +9,22 @@ import json
 import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from llmcourse import checks, given
-from llmcourse.checks import Answer, Lesson, load_wrong
+from llmcourse.checks import Answer, Lesson, Probe, load_wrong
 from llmcourse.checks.run import run_probe
 from llmcourse.errors import CourseError
 from llmcourse.workbook.course import PACKAGE, Course
 from llmcourse.workbook.notebook import read_notebook
 
-from .late import import_late
-from .link import run_trusted
+from .credit import is_repeated
+from .lazy_imports import import_late
+from .child_process import run_trusted
 from .replay import Recorder, inside
-from .view import secret_code
+from .visible_files import secret_code
 
 WRONG_TIME_FACTOR = 0.4
 _PROBE_MODULES = (f"{PACKAGE.name}.checks.", f"{PACKAGE.name}_probes_")
@@ -33,6 +34,7 @@ _PROBE_MODULES = (f"{PACKAGE.name}.checks.", f"{PACKAGE.name}_probes_")
 class Reference:
     """outcomes: of the solutions, by probe id; calls: what each probe called of the reference (see replay).
 
+    repeated: ids of the probes whose result another seed has too (see credit).
     wrong: for each exercise, (the sentence about it, its outcomes) of every known wrong answer.
     lessons: earlier ones whose given pieces are in use; modules: names that the probes took of hidden modules.
     preload: modules worth importing before a fork.
@@ -44,6 +46,7 @@ class Reference:
     lessons: list[str]
     modules: dict[str, dict]
     preload: list[str]
+    repeated: list[str] = field(default_factory=list)
 
 
 def reference(course: Course, name: str, private: Path | None, seed: int, time_factor: float) -> Reference:
@@ -101,6 +104,7 @@ def _compute(request: dict) -> Reference:
             raise CourseError(
                 f"the solution of {probe.id} fails: {outcomes[probe.id]}; this is the course's fault, please report it"
             )
+    repeated = _repeated(lesson, outcomes, request["seed"], solutions, recorder)
     recorder.start()
     wrong = {exercise: _wrong_outcomes(course, lesson, exercise, request) for exercise in lesson.exercises}
     used = [
@@ -113,7 +117,16 @@ def _compute(request: dict) -> Reference:
         used,
         {module: names for module, names in recorder.names.items() if names},
         _preload(course, name, lesson, outcomes),
+        repeated,
     )
+
+
+def _repeated(lesson: Lesson, outcomes: dict[str, dict], seed: int, solutions: Answer, recorder: Recorder) -> list[str]:
+    def run(probe: Probe, other: int) -> dict:
+        recorder.start()
+        return run_probe(probe, solutions, other)
+
+    return [probe.id for probe in lesson.probes if is_repeated(probe, outcomes[probe.id], seed, run)]
 
 
 def _preload(course: Course, name: str, lesson: Lesson, outcomes: dict[str, dict]) -> list[str]:

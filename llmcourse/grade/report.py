@@ -8,8 +8,10 @@ from pathlib import Path
 
 from llmcourse.checks.run import NOT_WRITTEN
 
-from .detect import UNTRUSTED
-from .results import OK, printable
+from .record import write_private
+from .isolation import NO_FILTER, UNTRUSTED
+from .printable import printable
+from .results import OK
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1b1b; }
@@ -23,10 +25,8 @@ tr { border-bottom: 1px solid #ddd; } .points { text-align: right; white-space: 
 
 
 def write_report(file: Path, result: dict) -> None:
-    """Write the page; a reader never sees half of it."""
-    part = file.with_name(file.name + ".part")
-    part.write_text(page(result), "utf-8", errors="backslashreplace")
-    os.replace(part, file)
+    """Write the page: at most 1 MB, for this user only; a reader never sees half of it."""
+    write_private(file, page(result))
 
 
 def page(result: dict) -> str:
@@ -37,6 +37,8 @@ def page(result: dict) -> str:
     parts = [f"<h1>{_text(title)}</h1>", f"<p>{points} · status: {_text(result['status'])}{_before(result)}</p>"]
     if not result["trusted"]:
         parts.append(f"<div class=box><strong>{_text(UNTRUSTED)}.</strong></div>")
+    if result.get("no_filter"):
+        parts.append(f"<div class=box>{_text(NO_FILTER)}</div>")
     if result["reason"]:
         parts.append(f"<div class=box><strong>{_text(result['reason'])}</strong></div>")
     parts += _cells(result)

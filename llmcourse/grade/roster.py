@@ -10,6 +10,7 @@ from pathlib import Path
 
 from llmcourse.errors import CourseError
 
+MAX_NAMED = 5
 _ID_COLUMNS = (
     "submission",
     "id",
@@ -51,20 +52,35 @@ def read_roster(file: Path) -> list[str]:
     return found
 
 
-def match(names: Iterable[str], roster: Iterable[str]) -> dict[str, str]:
-    """The student of each submission that has one: by the same name, else by an id that stands in it as a whole word.
+def match(owners: Iterable[str], roster: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Whose each submission is: the student by owner, and why it is nobody's for those that could be several students'.
 
-    Case and the form of accents do not count; where several ids stand in a name, the longest is meant.
+    owners: what the submissions' folders (or files that lie in no folder) are called. It is a student's by the same
+    name, else by an id that stands in it as a whole word. Case and the form of accents do not count; of two ids of which
+    one is part of the other, the longer is meant. Where a student has a folder by the same name, another one that only
+    has the id in it is nobody's.
     """
-    roster = list(roster)
-    found = {}
-    for name in names:
-        plain = _plain(name)
-        fitting = [one for one in roster if re.search(rf"(?<![^\W_]){re.escape(_plain(one))}(?![^\W_])", plain)]
-        exact = [one for one in fitting if _plain(one) == plain]
-        if fitting:
-            found[name] = (exact or sorted(fitting, key=len, reverse=True))[0]
-    return found
+    roster = {_plain(one): one for one in roster}
+    owners = list(dict.fromkeys(owners))
+    found = {owner: roster[_plain(owner)] for owner in owners if _plain(owner) in roster}
+    doubts, taken = {}, set(found.values())
+    for owner in owners:
+        if owner in found:
+            continue
+        fitting = [one for one in roster if _stands_in(one, _plain(owner))]
+        meant = [one for one in fitting if not any(one != other and _stands_in(one, other) for other in fitting)]
+        students = [roster[one] for one in meant]
+        if len(students) > 1:
+            doubts[owner] = f"whose is it? Its name fits {', '.join(students[:MAX_NAMED])}"
+        elif students and students[0] in taken:
+            doubts[owner] = f"whose is it? Its name fits {students[0]}, who has another submission of just that name"
+        elif students:
+            found[owner] = students[0]
+    return found, doubts
+
+
+def _stands_in(word: str, text: str) -> bool:
+    return re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text) is not None
 
 
 def _plain(text: str) -> str:

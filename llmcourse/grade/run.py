@@ -14,23 +14,26 @@ from pathlib import Path
 
 import llmcourse
 from llmcourse.checks import Lesson
+from llmcourse.errors import CourseError
 from llmcourse.fetch import cache_dir
 from llmcourse.workbook.course import Course, course
 
-from . import detect, record, results
-from .desk import Desk, Place
+from . import isolation, record, results
+from .lab import GradedLab, RunSettings
 from .exports import export_answers
 from .gradebook import write_grades
 from .jobs import Task, work_through
-from .limits import limits_for, worker_uid
+from .limits import jobs_that_fit, limits_for, worker_uid
 from .options import Graded, Options, check
+from .printable import printable
 from .reader import Read, Reader
 from .report import write_report
 from .roster import match, read_roster
-from .shelter import NAMESPACE, PROCESS
+from .sandbox import NAMESPACE, PROCESS
 from .submissions import Submission, find, read_content
-from .view import view_of
+from .visible_files import files_for
 
+ROW_BYTES = 4096
 Progress = Callable[[str, int, int], None]
 
 
@@ -43,11 +46,12 @@ def grade(options: Options, progress: Progress = lambda what, n_done, n: None) -
     check(options)
     roster = read_roster(options.roster) if options.roster else []
     found = find(options.paths, skip=[options.out, *([options.export[1]] if options.export else [])])
-    folder = Path(tempfile.mkdtemp(prefix="llmcourse-grade-"))
-    try:
-        return _Run(options, course(), folder, roster, found).run(progress)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with record.locked(options.out):
+        folder = Path(tempfile.mkdtemp(prefix="llmcourse-grade-"))
+        try:
+            return _Run(options, course(), folder, roster, found).run(progress)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Run:
@@ -58,35 +62,40 @@ class _Run:
         self.asked = ours.name(options.lesson)[:2] if options.lesson else ""
         self.record = record.opened(options.out, options.seed, options.regrade)
         self.before = record.results_before(options.out)
-        self.students = match((one.name for one in found), roster)
-        self.place = self._place(folder)
-        self.desks: dict[str, Desk] = {}
+        record.check_lesson(options.out, self.before, self.asked)
+        by_owner, doubts = match((one.owner for one in found), roster)
+        self.students = {one.name: by_owner[one.owner] for one in found if one.owner in by_owner}
+        self.doubts = {one.name: doubts[one.owner] for one in found if one.owner in doubts}
+        self.jobs, self.warnings = jobs_that_fit(options.jobs), []
+        self.settings = self._settings(folder)
+        self.labs: dict[str, GradedLab] = {}
 
-    def _place(self, folder: Path) -> Place:
+    def _settings(self, folder: Path) -> RunSettings:
         """Find out how submissions can be shut in here, and note it."""
         options = self.options
         private = [options.out, *options.paths, *filter(None, (options.hidden_dir, options.roster))]
         private = [path.resolve() for path in (*private, *([options.export[1]] if options.export else []))]
         (folder / "root").mkdir()
         os.chmod(folder, 0o711)
-        trial = view_of(self.course, Lesson("00", "", {}, ()), cache_dir(), folder / "root", private)
-        tier, why = detect.tier(options.isolation if options.warm else PROCESS, trial, worker_uid(0))
+        trial = files_for(self.course, Lesson("00", "", {}, ()), cache_dir(), folder / "root", private)
+        tier, why = isolation.tier(options.isolation if options.warm else PROCESS, trial, worker_uid(0))
         self.record.isolation, self.record.why_not_better = tier, why
+        self.record.no_filter = isolation.why_no_filter(worker_uid(0)) if options.warm else "every worker is cold"
         self.record.course_version = llmcourse.__version__
         reads_all = (
             tier == PROCESS
             and options.warm
             and os.name == "posix"
             and os.geteuid() == 0
-            and not detect.reads_python(worker_uid(0))
+            and not isolation.reads_python(worker_uid(0))
         )
-        return Place(
+        return RunSettings(
             self.course,
             cache_dir(),
             folder,
             tuple(private),
             tier,
-            options.limits or limits_for(options.jobs),
+            options.limits or limits_for(self.jobs),
             self.record.seed,
             options.time_factor,
             options.hidden_dir,
@@ -97,31 +106,54 @@ class _Run:
         done: dict[str, dict] = {}
         self.record.settings = {key: str(value) for key, value in asdict(replace(self.options, limits=None)).items()}
         self.record.write(self.options.out)
+        reserve = record.Reserve(self.options.out, ROW_BYTES * (len(self.found) + len(self.roster)))
         tasks, kept, interrupted = [], set(), False
         try:
             for n, (one, sha256, read) in enumerate(self._read_all()):
                 progress("reading", n + 1, len(self.found))
-                result, task = self._sort(one, sha256, read)
+                try:
+                    result, task = self._sort(one, sha256, read)
+                except CourseError:
+                    raise  # the lab's own fault
+                except Exception as error:
+                    why = f"the grader failed on it: {type(error).__name__}: {error}"
+                    result, task = self._without_score(one, sha256, read, results.UNREADABLE, why), None
                 if task:
                     tasks.append(task)
                 else:
                     kept.update([one.name] if result is self.before.get(one.name) else [])
                     done[one.name] = self._written(one, result)
-            tasks.sort(key=lambda task: task.desk.name)
-            with closing(work_through(tasks, self.options.jobs, self.options.warm)) as graded:
+            tasks.sort(key=lambda task: task.lab.name)
+            with closing(work_through(tasks, self.jobs, self.options.warm)) as graded:
                 for task, result in graded:
                     done[task.submission.name] = self._written(task.submission, self._complete(task, result))
                     progress("grading", len(done), len(self.found))
         except KeyboardInterrupt:
             interrupted = True
         finally:
+            reserve.release()
             known = {**self.before, **done}
-            rows = [known[one.name] for one in self.found if one.name in known] + self._missing()
-            write_grades(self.options.out / "grades.csv", rows)
-            self.record.not_hidden = sorted({name for desk in self.desks.values() for name in desk.not_hidden})
+            rows = [self._of_somebody(known[one.name]) for one in self.found if one.name in known] + self._missing()
+            self._write("grades.csv", lambda: write_grades(self.options.out / "grades.csv", rows))
+            self.record.not_hidden = sorted({name for lab in self.labs.values() for name in lab.not_hidden})
             self.record.finished = len(done) == len(self.found)
-            self.record.write(self.options.out)
-        return Graded(self.record, rows, len(kept), interrupted)
+            self._write("run.json", lambda: self.record.write(self.options.out))
+        return Graded(self.record, rows, len(kept), self.warnings, interrupted)
+
+    def _write(self, what: str, write: Callable[[], None]) -> None:
+        """Write something; what cannot be written costs nobody else anything, and is said at the end."""
+        try:
+            write()
+        except OSError as error:
+            self.warnings.append(f"{what} could not be written: {error.strerror}; make room and run the command again")
+
+    def _of_somebody(self, result: dict) -> dict:
+        """The result as its row shows it: where nobody knows whose it is, that comes first."""
+        doubt = self.doubts.get(result["submission"])
+        if not doubt:
+            return result
+        status = results.PROBLEMS if result["status"] == results.OK else result["status"]
+        return {**result, "student": None, "status": status, "reason": doubt}
 
     def _read_all(self) -> Iterable[tuple[Submission, str, Read]]:
         reader = Reader(self.course.root, self.asked, self.options.time_factor)
@@ -132,10 +164,11 @@ class _Run:
                     continue
                 try:
                     content = read_content(one.path)
-                except OSError as error:
-                    yield one, "", Read(error=f"{one.path.name}: {error.strerror or error}")
-                    continue
-                yield one, hashlib.sha256(content).hexdigest(), reader.read(one.path.name, content)
+                    found = hashlib.sha256(content).hexdigest(), reader.read(one.path.name, content)
+                except Exception as error:  # of this file, whatever it is: the next one is read all the same
+                    why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+                    found = "", Read(error=f"{one.path.name}: {why}")
+                yield one, *found
         finally:
             reader.close()
 
@@ -153,28 +186,28 @@ class _Run:
                 else "nothing in it says which lesson it is of; grade it with --lesson NN"
             )
             return self._without_score(one, sha256, read, results.OTHER_LESSON, why), None
-        desk = self._desk(read.lesson)
+        lab = self._lab(read.lesson)
         if self.options.export:
-            export_answers(self.options.export[1], one, read)
+            self._write(f"the answers of {one.name}", lambda: export_answers(self.options.export[1], one, read))
         before = self.before.get(one.name)
         if (
             before
-            and (before.get("sha256"), before.get("fingerprint")) == (sha256, desk.fingerprint)
+            and (before.get("sha256"), before.get("fingerprint")) == (sha256, lab.fingerprint)
             and (not self.record.regrade or before.get("run") == self.record.id)
         ):
             return before, None
-        return None, Task(one, read, desk, sha256)
+        return None, Task(one, read, lab, sha256)
 
-    def _desk(self, number: str) -> Desk:
-        if number not in self.desks:
-            self.desks[number] = Desk(self.place, number)
-        return self.desks[number]
+    def _lab(self, number: str) -> GradedLab:
+        if number not in self.labs:
+            self.labs[number] = GradedLab(self.settings, number)
+        return self.labs[number]
 
     def _without_score(self, one: Submission, sha256: str, read: Read, status: str, why: str) -> dict:
         lesson = self.asked or read.lesson
-        most = self._desk(self.asked).lesson.points() if self.asked else None
-        result = results.without_score(status, results.printable(why), lesson=lesson, most=most)
-        return self._framed(one.name, result, file=one.path, sha256=sha256, seconds=0.0)
+        most = self._lab(self.asked).lesson.points() if self.asked else None
+        result = results.without_score(status, printable(why), lesson=lesson, most=most)
+        return self._framed(one.name, result, file=one.path, sha256=sha256, seconds=read.seconds)
 
     def _complete(self, task: Task, result: dict) -> dict:
         return self._framed(
@@ -183,7 +216,7 @@ class _Run:
             file=task.submission.path,
             sha256=task.sha256,
             seconds=result.pop("wall_s"),
-            fingerprint=task.desk.fingerprint if result["tests"] else "",
+            fingerprint=task.lab.fingerprint if result["tests"] else "",
         )
 
     def _framed(
@@ -202,11 +235,12 @@ class _Run:
         return {
             "submission": name,
             "student": self.students.get(name),
-            "file": results.printable(str(file or "")),
+            "file": printable(str(file or "")),
             "status": result["status"],
-            "isolation": self.place.tier,
-            "trusted": self.place.tier == NAMESPACE,
-            "seed": self.place.seed,
+            "isolation": self.settings.tier,
+            "trusted": self.settings.tier == NAMESPACE,
+            "no_filter": self.record.no_filter,
+            "seed": self.settings.seed,
             "course_version": llmcourse.__version__,
             **result,
             "seconds": round(seconds, 3),
@@ -222,13 +256,14 @@ class _Run:
         if result is self.before.get(one.name):
             return {**result, "student": self.students.get(one.name), "previous": result}
         base = self.options.out / record.REPORTS / one.file_name
-        write_report(base.with_name(base.name + ".html"), result)
-        record.write_json(base.with_name(base.name + ".json"), result)
+        result = results.bounded(result)
+        self._write(f"{base.name}.html", lambda: write_report(base.with_name(base.name + ".html"), result))
+        self._write(f"{base.name}.json", lambda: record.write_json(base.with_name(base.name + ".json"), result))
         return result
 
     def _missing(self) -> list[dict]:
         """A row for everyone on the roster without a submission."""
         there = set(self.students.values())
-        most = self._desk(self.asked).lesson.points() if self.asked else None
+        most = self._lab(self.asked).lesson.points() if self.asked else None
         absent = results.without_score(results.MISSING, "no submission", lesson=self.asked, most=most)
         return [{**self._framed(one, absent), "student": one} for one in self.roster if one not in there]

@@ -1,135 +1,223 @@
-"""The namespace tier's file system: a new root that holds what a submission needs, read-only, and nothing else."""
+"""Fork a worker into its tier: `start(...)`, `SandboxedWorker.kill()`, `SandboxedWorker.ended()`. The caller has one thread only.
+
+namespace: a keeper (unshares) ─ the first process of a new PID namespace (builds the root) ─ the worker. When the
+    worker ends, or the first process is killed, the kernel kills every process that the worker left behind.
+process: the worker alone; what it leaves behind is searched for and killed.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from .syscalls import (
-    MS_BIND,
-    MS_NODEV,
-    MS_NOEXEC,
-    MS_NOSUID,
-    MS_PRIVATE,
-    MS_RDONLY,
-    MS_REC,
-    MS_REMOUNT,
-    NEWIPC,
-    NEWNET,
-    NEWNS,
-    NEWPID,
-    NEWUSER,
-    NEWUTS,
-    bind_read_only,
-    mount,
-    pivot_root,
-    unmount,
-    unshare,
-)
+from . import filesystem
+from .limits import Limits, become, die_first, set_limits
+from .processes import children, descendants, memory_of
+from .syscalls import PR_SET_PDEATHSIG, prctl
 
-SCRATCH = "/tmp"
-SCRATCH_BYTES = 64 << 20
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-_READ_ONLY = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV
-_REFUSAL = "raise ModuleNotFoundError(__name__ + ' is hidden while a lab is graded', name=__name__)\n"
+NAMESPACE, PROCESS = "namespace", "process"
+SWEEP_SECONDS = 5.0
+_BY_SIGNAL = 128
 
 
 @dataclass(frozen=True)
-class View:
-    """What a worker sees of the file system, at the same absolute paths as outside.
+class Sandbox:
+    """Where workers run. tier: NAMESPACE or PROCESS; visible: of the former.
 
-    root: an empty folder of the parent's, on which the new root is mounted (in the worker's namespace only).
-    shown: files and folders that are there, read-only; hidden: what is covered of them.
+    scratch: the latter's folder, emptied after each worker; reads_all: see limits.become (process tier only).
     """
 
-    root: str
-    shown: tuple[str, ...]
-    hidden: tuple[str, ...] = ()
+    tier: str
+    limits: Limits
+    uid: int
+    visible: filesystem.VisibleFiles | None = None
+    scratch: str = ""
+    reads_all: bool = False
 
 
-def leave_namespaces() -> None:
-    """Unshare mounts, processes (for the next child), network, host name and IPC; without root also the user ids.
+@dataclass
+class SandboxedWorker:
+    """A started worker. child: this process's own child; first: whom to kill; error: why it could not start."""
 
-    Raises OSError where the machine does not allow it.
-    """
-    flags = NEWNS | NEWPID | NEWNET | NEWUTS | NEWIPC
-    uid, gid = os.geteuid(), os.getegid()
-    if uid == 0:
-        unshare(flags)
-        return
-    unshare(flags | NEWUSER)
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
+    sandbox: Sandbox
+    child: int
+    first: int
+    error: str = ""
+
+    def kill(self) -> None:
+        """Kill the worker; `ended` is still to be called."""
+        try:
+            os.kill(self.first, signal.SIGKILL)
+        except ProcessLookupError:
+            return  # it ended by itself meanwhile
+
+    def processes(self) -> list[int]:
+        """The worker, and what it left to the first process of its namespace."""
+        return children(self.first) if self.sandbox.tier == NAMESPACE else [self.child]
+
+    def memory(self) -> int:
+        """Bytes of memory that its processes fill, those that they share and those of its own file system among them."""
+        in_files = filesystem.scratch_used(self.first) if self.sandbox.tier == NAMESPACE else 0
+        return memory_of(descendants(self.processes())) + in_files
+
+    def ended(self, *, wait: bool) -> str | None:
+        """How it ended, once it has and nothing of it is left: "signal 9", "exit status 0"; None while it runs."""
+        pid, status = os.waitpid(self.child, 0 if wait else os.WNOHANG)
+        if not pid:
+            return None
+        if self.sandbox.tier == PROCESS:
+            _sweep(self.sandbox.uid)
+            _empty(self.sandbox.scratch)
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            return f"signal {-code}"
+        return (
+            f"signal {code - _BY_SIGNAL}"
+            if code > _BY_SIGNAL and self.sandbox.tier == NAMESPACE
+            else f"exit status {code}"
+        )
 
 
-def enter(view: View, uid: int) -> None:
-    """Build the new root and move into it; called by the first process of a new PID namespace. Raises OSError.
-
-    uid: of the worker that will live there.
-    """
-    mount("", "/", flags=MS_REC | MS_PRIVATE)
-    mount("tmpfs", view.root, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,nr_inodes=2k,mode=755")
-    _furnish(view.root, uid)
-    for path in view.shown:
-        _show(view.root, path)
-    for path in view.hidden:
-        _hide(view.root, path)
-    os.chdir(view.root)
-    pivot_root(".", ".")  # the old root now lies over the new one, at the same place
-    unmount(".")
-    os.chdir("/")
-    mount("", "/", flags=_READ_ONLY)
-    os.chdir(SCRATCH)
+def start(sandbox: Sandbox, keep: list[int], cpu_seconds: float, work: Callable[[], None]) -> SandboxedWorker:
+    """Run `work` in a new process of this sandbox, with none of this process's open files but `keep`."""
+    report, said = os.pipe()
+    enter = _enter_namespace if sandbox.tier == NAMESPACE else _enter_process
+    child = os.fork()
+    if not child:
+        os.close(report)
+        die_first()
+        _never_returns(lambda: enter(sandbox, keep, cpu_seconds, work, said), said)
+    os.close(said)
+    with os.fdopen(report, "r") as lines:
+        told = dict(line.rstrip("\n").split(" ", 1) for line in lines)
+    return SandboxedWorker(sandbox, child, int(told.get("first", child)), told.get("error", ""))
 
 
-def _furnish(root: str, uid: int) -> None:
-    """/proc of the new PID namespace, a few devices, and one writable folder of limited size."""
-    for name in ("proc", "dev", "etc", SCRATCH[1:]):
-        os.mkdir(f"{root}/{name}")
+def _never_returns(body: Callable[[], int], said: int) -> None:
+    """Run the body of a forked process and exit with what it returns; an error of ours goes to whoever forked it."""
+    code = 1
     try:
-        mount("proc", f"{root}/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    except PermissionError:
-        pass  # inside some containers no new /proc may be mounted: then the worker has none, which is safe
-    for name in _DEVICES:
-        _write(f"{root}/dev/{name}", "")
-        mount(f"/dev/{name}", f"{root}/dev/{name}", flags=MS_BIND)
-    os.symlink(SCRATCH, f"{root}/dev/shm")
-    _write(f"{root}/etc/passwd", f"student:x:{uid}:{uid}::{SCRATCH}:/bin/sh\n")
-    _write(f"{root}/etc/hidden.py", _REFUSAL)
-    _write(f"{root}/etc/hidden", "")
-    mount("tmpfs", root + SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV, f"size={SCRATCH_BYTES},nr_inodes=4k,mode=1777")
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        code = body()
+    except BaseException as error:
+        os.write(said, f"error {type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(code)
 
 
-def _show(root: str, path: str) -> None:
-    """The file, folder or link at the same place under the new root."""
-    target = root + path
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    if os.path.islink(path):
-        os.symlink(os.readlink(path), target)
-        return
-    if os.path.isdir(path):
-        os.makedirs(target, exist_ok=True)
-    else:
-        _write(target, "")
-    bind_read_only(path, target)
+def _enter_namespace(sandbox: Sandbox, keep: list[int], cpu_seconds: float, work: Callable, said: int) -> int:
+    os.setsid()
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    filesystem.leave_namespaces()
+    first = os.fork()
+    if not first:
+        _never_returns(lambda: _be_first(sandbox, keep, cpu_seconds, work, said), said)
+    os.write(said, f"first {first}\n".encode())
+    _close_all_but([])
+    return _exit_code(os.waitpid(first, 0)[1])
 
 
-def _hide(root: str, path: str) -> None:
-    """Cover a folder or a file that is shown; a Python module is covered by one that refuses to be imported."""
-    target = root + path
-    if not os.path.exists(target):
-        return
-    if not os.path.isdir(target):
-        bind_read_only(f"{root}/etc/hidden.py" if path.endswith(".py") else f"{root}/etc/hidden", target)
-        return
-    is_package = os.path.exists(f"{target}/__init__.py")
-    mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, "size=16k,nr_inodes=8,mode=755")
-    if is_package:
-        _write(f"{target}/__init__.py", _REFUSAL)
-    mount("", target, flags=_READ_ONLY)
+def _be_first(sandbox: Sandbox, keep: list[int], cpu_seconds: float, work: Callable, said: int) -> int:
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    filesystem.enter(sandbox.visible, sandbox.uid)
+    worker = os.fork()
+    if not worker:
+        _never_returns(lambda: _be_worker(sandbox, keep, cpu_seconds, work, said), said)
+    _close_all_but([])
+    while True:
+        pid, status = os.wait()
+        if pid == worker:
+            return _exit_code(status)
 
 
-def _write(path: str, text: str) -> None:
-    with open(path, "w") as file:
-        file.write(text)
+def _enter_process(sandbox: Sandbox, keep: list[int], cpu_seconds: float, work: Callable, said: int) -> int:
+    os.setsid()
+    os.chdir(sandbox.scratch)
+    return _be_worker(sandbox, keep, cpu_seconds, work, said)
+
+
+def _be_worker(sandbox: Sandbox, keep: list[int], cpu_seconds: float, work: Callable, said: int) -> int:
+    _close_all_but([*keep, said])
+    set_limits(sandbox.limits, cpu_seconds, sandbox.uid)
+    become(sandbox.uid, reads_all=sandbox.reads_all)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.close(said)
+    try:
+        work()
+    except BaseException:
+        return 1  # whatever the answers did to this process, the parent sees that the results are missing
+    return 0
+
+
+def _close_all_but(keep: list[int]) -> None:
+    """Close every open file but these, and put nothing (/dev/null) at stdin, stdout and stderr."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    start = 3
+    for number in sorted(keep):
+        os.closerange(start, number)
+        start = number + 1
+    os.closerange(start, os.sysconf("SC_OPEN_MAX"))
+
+
+def _exit_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else _BY_SIGNAL - code
+
+
+def _sweep(uid: int) -> None:
+    """Kill what a worker left behind: as root, all processes of its user; otherwise, all that became our children."""
+    if os.geteuid() == 0:
+        killer = os.fork()
+        if not killer:
+            os.setresuid(uid, uid, uid)
+            try:
+                os.kill(-1, signal.SIGKILL)
+            finally:
+                os._exit(0)  # also where there was nobody to kill
+        os.waitpid(killer, 0)
+    deadline = time.monotonic() + SWEEP_SECONDS
+    stopped: set[int] = set()
+    while time.monotonic() < deadline:
+        left = set(descendants([os.getpid()])) - {os.getpid()}
+        # A stopped process cannot fork, and keeps its place among those that its user may have: once no new one turns
+        # up, all can be killed without one of them replacing another.
+        _signal(left, signal.SIGKILL if left <= stopped else signal.SIGSTOP)
+        stopped |= left
+        if not _reap():
+            return
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue  # it ended meanwhile
+
+
+def _reap() -> bool:
+    """Take leave of the children that have ended; whether there are others."""
+    while True:
+        try:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                time.sleep(0.005)
+                return True
+        except ChildProcessError:
+            return False
+
+
+def _empty(folder: str) -> None:
+    """Remove all that is in the folder; links are not followed."""
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)

@@ -7,15 +7,16 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from llmcourse.errors import CourseError
 from llmcourse.workbook.notebook import MAX_FILE_BYTES
 
-from .results import printable
+from .printable import printable
 
 MAX_NAME = 100
+MAX_DEPTH, MAX_NOTEBOOKS, MAX_SHOWN = 50, 50, 40
 _NOT_FOUND = "there is no notebook in this folder"
 _KEEP = "()+,=@~ .-_"
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
@@ -25,13 +26,14 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 class Submission:
     """One file to grade. name: what the tables call it; file_name: the same as a name for files of ours, unique.
 
-    error: why there is no file to read, "" if there is one.
+    error: why there is no file to read, "" if there is one. owner: the folder that it was handed in in, or the file's name.
     """
 
     name: str
     path: Path
     file_name: str = ""
     error: str = ""
+    owner: str = ""
 
 
 def find(paths: Iterable[Path], skip: Iterable[Path] = ()) -> list[Submission]:
@@ -45,9 +47,12 @@ def find(paths: Iterable[Path], skip: Iterable[Path] = ()) -> list[Submission]:
     paths, skipped = list(paths), {os.path.realpath(path) for path in skip}
     found: list[Submission] = []
     for path in paths:
-        if not path.exists():
+        if not os.path.exists(path):
             raise CourseError(f"there is no {path}")
-        found += _in_folder(path, skipped) if path.is_dir() else [Submission(printable(_stem(path.name)), path)]
+        if os.path.isdir(path):
+            found += _in_folder(path, skipped)
+        else:
+            found.append(_named(printable(_stem(path.name)), path))
     if not found:
         raise CourseError(f"there is nothing to grade in {', '.join(map(str, paths))}")
     unique = {os.path.abspath(one.path): one for one in found}
@@ -55,36 +60,63 @@ def find(paths: Iterable[Path], skip: Iterable[Path] = ()) -> list[Submission]:
 
 
 def _in_folder(folder: Path, skipped: set[str]) -> list[Submission]:
-    entries = sorted((e for e in os.scandir(folder) if not _is_left_out(e, skipped)), key=lambda e: e.name)
+    try:
+        entries = sorted((e for e in os.scandir(folder) if not _is_left_out(e, skipped)), key=lambda e: e.name)
+    except OSError as error:
+        raise CourseError(f"the folder {folder} cannot be read: {error.strerror}") from error
     found = [
-        Submission(printable(_stem(e.name)), Path(e.path))
+        _named(printable(_stem(e.name)), Path(e.path))
         for e in entries
         if e.name.lower().endswith(".ipynb") and not e.is_dir(follow_symlinks=False)
     ]
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            notebooks = sorted(_notebooks_below(Path(entry.path), skipped))
-            student = printable(entry.name)
-            if not notebooks:
-                found.append(Submission(student, Path(entry.path), error=_NOT_FOUND))
-            elif len(notebooks) == 1:
-                found.append(Submission(student, notebooks[0]))
-            else:
-                found += [
-                    Submission(f"{student}/{printable(_stem(n.relative_to(entry.path).as_posix()))}", n)
-                    for n in notebooks
-                ]
+            found += _of_student(Path(entry.path), skipped)
     return found
 
 
-def _notebooks_below(folder: Path, skipped: set[str]) -> Iterable[Path]:
-    for entry in os.scandir(folder):
-        if _is_left_out(entry, skipped):
+def _named(name: str, path: Path, error: str = "", owner: str = "") -> Submission:
+    return Submission(name, path, error=error, owner=owner or name)
+
+
+def _of_student(folder: Path, skipped: set[str]) -> list[Submission]:
+    """The notebooks of one folder, one row each; and a row for each place that could not be looked into."""
+    student = printable(folder.name)
+    notebooks, errors = _notebooks_below(folder, skipped)
+    if not notebooks and not errors:
+        return [_named(student, folder, _NOT_FOUND)]
+    if len(notebooks) + len(errors) == 1:
+        return [_named(student, *(notebooks or [folder]), "".join(errors.values()))]
+    found = [(notebook, "") for notebook in notebooks] + list(errors.items())
+    return [
+        _named(f"{student}/{printable(_stem(path.relative_to(folder).as_posix()))}", path, error, student)
+        for path, error in found
+    ]
+
+
+def _notebooks_below(folder: Path, skipped: set[str]) -> tuple[list[Path], dict[Path, str]]:
+    """The notebooks in a folder and in those in it, sorted; and why some could not be looked into, by path."""
+    notebooks, errors, todo = [], {}, [(folder, 0)]
+    while todo:
+        here, depth = todo.pop()
+        try:
+            if depth > MAX_DEPTH:
+                raise OSError(0, f"its folders lie more than {MAX_DEPTH} deep in each other")
+            entries = [entry for entry in os.scandir(here) if not _is_left_out(entry, skipped)]
+            todo += [(Path(e.path), depth + 1) for e in entries if e.is_dir(follow_symlinks=False)]
+        except OSError as error:
+            place = here.relative_to(folder).as_posix()
+            shown = place if depth <= MAX_DEPTH else f"{place[:MAX_SHOWN]}…"
+            errors[here if depth <= MAX_DEPTH else folder / place[:MAX_SHOWN]] = printable(
+                f"the folder {shown} cannot be read: {error.strerror}"
+            )
             continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _notebooks_below(Path(entry.path), skipped)
-        elif entry.name.lower().endswith(".ipynb"):
-            yield Path(entry.path)
+        notebooks += [
+            Path(e.path) for e in entries if e.name.lower().endswith(".ipynb") and not e.is_dir(follow_symlinks=False)
+        ]
+    if len(notebooks) > MAX_NOTEBOOKS:
+        errors[folder / "…"] = f"it holds {len(notebooks):,} notebooks; only the first {MAX_NOTEBOOKS} are graded"
+    return sorted(notebooks)[:MAX_NOTEBOOKS], errors
 
 
 def _is_left_out(entry: os.DirEntry, skipped: set[str]) -> bool:
@@ -103,7 +135,7 @@ def _named_apart(found: list[Submission]) -> list[Submission]:
     for one in found:
         name = _unused(one.name, names, lambda text: text)
         file_name = _unused(as_file_name(one.name), used, lambda text: unicodedata.normalize("NFKC", text).casefold())
-        apart.append(Submission(name, one.path, file_name, one.error))
+        apart.append(replace(one, name=name, file_name=file_name))
     return apart
 
 

@@ -6,6 +6,7 @@ import ctypes
 import os
 from functools import lru_cache
 
+NEWCGROUP = 0x2000000
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
@@ -14,6 +15,7 @@ MNT_DETACH = 2
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 8, 36, 38
 CAP_DAC_READ_SEARCH = 2
+_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _CAPABILITY_VERSION_3 = 0x20080522
 
 _SYS_MOUNT_SETATTR = 442  # the same on every architecture
@@ -27,6 +29,10 @@ class _CapHeader(ctypes.Structure):
 
 class _CapData(ctypes.Structure):
     _fields_ = [("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32)]
+
+
+class _FilterProgram(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
 
 
 class _MountAttr(ctypes.Structure):
@@ -75,6 +81,13 @@ def prctl(option: int, value: int) -> None:
     """prctl(2) with one argument."""
     zero = ctypes.c_ulong(0)
     _check(_libc().prctl(option, ctypes.c_ulong(value), zero, zero, zero), "prctl")
+
+
+def set_filter(instructions: ctypes.Array, n: int) -> None:
+    """prctl(PR_SET_SECCOMP) with a filter of n instructions."""
+    whole = _FilterProgram(n, ctypes.cast(instructions, ctypes.c_void_p))
+    zero, filtering = ctypes.c_ulong(0), ctypes.c_ulong(_SECCOMP_MODE_FILTER)
+    _check(_libc().prctl(_PR_SET_SECCOMP, filtering, ctypes.byref(whole), zero, zero), "seccomp")
 
 
 def keep_capabilities(*numbers: int) -> None:

@@ -2,7 +2,7 @@
 
     {"cell": 3}                           before each piece of the submission runs
     {"loaded": true, "problems": […]}     when all have run
-    {"probe": id, "outcome": …, "seconds": …}    after each probe, in the order asked for
+    {"probe": id, "outcome": …}           after each probe, in the order asked for
 
 The parent believes none of it: a line is data to compare with the reference's.
 """
@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
-import time
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,24 +21,27 @@ from pathlib import Path
 from llmcourse import checks, given
 from llmcourse.checks import Answer, Lesson, Probe
 from llmcourse.checks.run import run_probe
-from llmcourse.workbook.answers import Snippet, execute
+from llmcourse.workbook.answers import execute
+from llmcourse.workbook.choosing import Snippet
 from llmcourse.workbook.course import Course
 from llmcourse.workbook.notebook import read_notebook
 
-from .late import import_late, warm_up
+from .lazy_imports import import_late, warm_up
 from .limits import Limits, set_limits
 from .replay import Player
+from .seal import Seal
 
 
 @dataclass(frozen=True)
-class Kit:
+class PreparedLab:
     """What every worker of one lab needs, imported once."""
 
     lesson: Lesson
     player: Player
+    seal: Seal
 
     @staticmethod
-    def load(config: dict) -> Kit:
+    def load(config: dict) -> PreparedLab:
         """Import the lab's probes and what its import cells import, with replayed given pieces of its own.
 
         config: root (of the course), lesson (its full name), given (lessons whose given pieces are in use), secrets and
@@ -54,7 +58,7 @@ class Kit:
             __import__(module)
         execute(Snippet("imports", cell.source, 0) for cell in lab.cells if cell.role == "imports")
         warm_up()
-        return Kit(course.lesson_named(name), player)
+        return PreparedLab(course.lesson_named(name), player, Seal())
 
     def work(self, payload: bytes, results: int) -> None:
         """Do what a payload asks for, and write results to an open file."""
@@ -63,13 +67,13 @@ class Kit:
         lesson = self._with_private(wanted["private"])
         answers = execute(_announced(wanted["pieces"], send), file=wanted["file"], seconds=wanted["load_seconds"])
         send({"loaded": True, "problems": [problem.as_json() for problem in answers.problems]})
+        sys.modules["__main__"] = answers.home  # where a kernel has what a notebook defines
         answer = Answer({name: answers.objects[name] for name in lesson.exercises if name in answers.objects})
         probes = {probe.id: probe for probe in lesson.probes}
         for one in wanted["probes"]:
             self.player.start(wanted["calls"].get(one, []))
-            started = time.perf_counter()
             outcome = self._run(lesson, probes[one], answer, wanted)
-            send({"probe": one, "outcome": outcome, "seconds": time.perf_counter() - started})
+            send({"probe": one, "outcome": outcome, "tampered": self.seal.broken()})
 
     def _run(self, lesson: Lesson, probe: Probe, answer: Answer, wanted: dict) -> dict:
         return run_probe(
@@ -84,10 +88,11 @@ class Kit:
         """The lesson, with an instructor's private probes where they are asked for."""
         if not source:
             return self.lesson
-        file = Path("private_probes.py")
+        folder = Path(tempfile.mkdtemp(dir="."))
+        file = folder / "private_probes.py"
         file.write_text(source, "utf-8")
         private = checks.load_lesson_file(file, self.lesson.number, self.lesson.name)
-        file.unlink()
+        shutil.rmtree(folder)  # with what Python compiled
         return self.lesson.with_probes(private.probes)
 
 
@@ -119,5 +124,5 @@ def main() -> None:
     os.dup2(2, 1)
     if os.name == "posix":
         set_limits(Limits(**config["limits"]), config["cpu_seconds"], os.geteuid())
-    Kit.load(config["kit"]).work(payload, results)
+    PreparedLab.load(config["lab"]).work(payload, results)
     os._exit(0)

@@ -15,15 +15,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from llmcourse.errors import CourseError
 
 from .limits import Limits
-from .link import Child, Silent, bare_environment, command
-from .sandbox import SCRATCH
-from .shelter import NAMESPACE, Shelter
+from .child_process import Child, Silent, bare_environment, command
+from .filesystem import SCRATCH
+from .sandbox import NAMESPACE, Sandbox
 
 MAX_BYTES = 8 << 20
 READY_SECONDS, END_SECONDS, LAST_WORDS_SECONDS = 120.0, 30.0, 2.0
@@ -39,12 +39,12 @@ class WorkerLost(CourseError):
 
 
 @dataclass(frozen=True)
-class Workplace:
-    """What the workers of one lab start from. kit: see worker.Kit.load; cache: where models and vocabularies are."""
+class WorkerSetup:
+    """What the workers of one lab start from. lab: see worker.PreparedLab.load; cache: where models and vocabularies are."""
 
     root: Path
     cache: Path
-    kit: dict
+    lab: dict
     max_bytes: int = MAX_BYTES
 
 
@@ -54,23 +54,23 @@ def can_fork() -> bool:
 
 
 class ForkServer:
-    """The parent's side of server.py: one worker at a time."""
+    """The parent's side of fork_server.py: one worker at a time."""
 
-    def __init__(self, workplace: Workplace, shelter: Shelter, folder: Path):
+    def __init__(self, setup: WorkerSetup, sandbox: Sandbox, folder: Path):
         """folder: one of the grader's own, from which the server runs."""
-        self.workplace, self.shelter = workplace, shelter
-        home = SCRATCH if shelter.tier == NAMESPACE else shelter.scratch
+        self.setup, self.sandbox = setup, sandbox
+        home = SCRATCH if sandbox.tier == NAMESPACE else sandbox.scratch
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.process = subprocess.Popen(
-                command("llmcourse.grade.server"),
+                command("llmcourse.grade.fork_server"),
                 stdin=subprocess.PIPE,
                 cwd=folder,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                env=bare_environment(str(workplace.root), home, str(workplace.cache)),
+                env=bare_environment(str(setup.root), home, str(setup.cache)),
             )
-            config = {"shelter": asdict(shelter), "kit": workplace.kit, "socket": theirs.fileno()}
+            config = {"sandbox": asdict(sandbox), "lab": setup.lab, "socket": theirs.fileno()}
         self.socket = ours
         with self.process.stdin as pipe:
             pipe.write(json.dumps(config).encode() + b"\n")
@@ -78,7 +78,7 @@ class ForkServer:
         if self.ready.get("threads", 1) != 1:
             self.close()
             raise CourseError(
-                f"what lab {workplace.kit['lesson']} imports starts threads, and then nothing can be forked safely"
+                f"what lab {setup.lab['lesson']} imports starts threads, and then nothing can be forked safely"
             )
 
     def _hear(self, seconds: float) -> dict:
@@ -115,24 +115,28 @@ class ForkedWorker:
 
     server: ForkServer
     results: int
-    buffer: bytes = b""
+    buffer: bytearray = field(default_factory=bytearray)
     n_bytes: int = 0
 
     def line(self, seconds: float) -> bytes:
         """Its next line, b"" at its end; raises Silent after `seconds`, TooMuch where it sends more than it may."""
         deadline = time.monotonic() + seconds
-        while b"\n" not in self.buffer:
-            ready, _, _ = select.select([self.results], [], [], max(deadline - time.monotonic(), 0))
-            if not ready:
+        end = self.buffer.find(b"\n")
+        while end < 0:
+            left = deadline - time.monotonic()  # asked each time: a byte now and then must not make it longer
+            if not select.select([self.results], [], [], max(left, 0))[0] or left < 0:
                 raise Silent
             chunk = os.read(self.results, _CHUNK)
             if not chunk:
                 return b""
             self.n_bytes += len(chunk)
-            if self.n_bytes > self.server.workplace.max_bytes:
+            if self.n_bytes > self.server.setup.max_bytes:
                 raise TooMuch
+            found = chunk.find(b"\n")
+            end = len(self.buffer) + found if found >= 0 else -1
             self.buffer += chunk
-        line, _, self.buffer = self.buffer.partition(b"\n")
+        line = bytes(self.buffer[:end])
+        del self.buffer[: end + 1]
         return line
 
     def end(self, *, wait: bool = False) -> str:
@@ -149,8 +153,8 @@ class ForkedWorker:
 class Spawner:
     """Starts a new, cold Python for each worker: timeouts and the system's own limits are all that holds it."""
 
-    def __init__(self, workplace: Workplace, limits: Limits):
-        self.workplace, self.limits = workplace, limits
+    def __init__(self, setup: WorkerSetup, limits: Limits):
+        self.setup, self.limits = setup, limits
 
     def start(self, payload: dict, cpu_seconds: float) -> SpawnedWorker:
         """A worker on this payload."""
@@ -164,13 +168,13 @@ class SpawnedWorker:
     """One worker of a Spawner."""
 
     def __init__(self, spawner: Spawner, payload: dict, cpu_seconds: float):
-        place = spawner.workplace
-        self.scratch, self.max_bytes, self.n_bytes = tempfile.mkdtemp(), place.max_bytes, 0
-        config = {"kit": place.kit, "limits": asdict(spawner.limits), "cpu_seconds": cpu_seconds}
+        setup = spawner.setup
+        self.scratch, self.max_bytes, self.n_bytes = tempfile.mkdtemp(), setup.max_bytes, 0
+        config = {"lab": setup.lab, "limits": asdict(spawner.limits), "cpu_seconds": cpu_seconds}
         self.child = Child(
             "llmcourse.grade.worker",
             config,
-            bare_environment(str(place.root), self.scratch, str(place.cache)),
+            bare_environment(str(setup.root), self.scratch, str(setup.cache)),
             quiet=True,
             cwd=self.scratch,
         )

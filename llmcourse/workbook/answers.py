@@ -6,35 +6,36 @@
 
 from __future__ import annotations
 
+import __future__
+
 import ast
+import asyncio
+import functools
+import inspect
 import io
 import linecache
+import operator
 import sys
-from collections.abc import Iterable
-from contextlib import nullcontext, redirect_stdout
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from llmcourse.checks.codec import type_name
 from llmcourse.checks.limits import TimeLimit, time_limit
 
+from .choosing import DEFINITIONS, Snippet, choose, sources
 from .importing import import_ahead
-from .notebook import Cell, Notebook, defined_names, parse, read_notebook, source_digest
+from .names import compiled
+from .notebook import read_notebook
+from .shell import Shell
 
 MAX_MESSAGE = 200
 LOAD_SECONDS = 20.0
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """Source to run. label: what a traceback calls it; only_definitions: leave out everything but imports and defs."""
-
-    label: str
-    source: str
-    cell: int
-    only_definitions: bool = False
+LEAST_SECONDS = 0.01
+_FUTURE = functools.reduce(operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
 
 
 @dataclass(frozen=True)
@@ -62,55 +63,18 @@ class Answers:
     sources: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    home: ModuleType | None = None
 
-
-def choose(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) -> tuple[list[Snippet], list[str]]:
-    """What of a submission runs, in order: import cells, answers, cells that the learner added; and warnings.
-
-    The lab's import cells come first, in case they were deleted. Check cells and the lab's demonstrations are left out,
-    known by their mark or, where that is lost, by their source; of a demonstration that was changed, definitions run.
-    Answers are found by the names that they define, so a retyped cell counts; of duplicates the last wins.
-    """
-    wanted = set(exercises)
-    own = {cell.digest: cell for cell in lab.cells if cell.digest}
-    pieces = [Snippet("import cell of the lab", cell.source, 0) for cell in lab.cells if cell.role == "imports"]
-    warnings: list[str] = []
-    seen: dict[str, int] = {}
-    for cell in notebook.cells:
+    @contextmanager
+    def as_main(self) -> Iterator[None]:
+        """While the body runs, what was defined as of `__main__` is found there, as pickle and type hints look for it."""
+        before = sys.modules["__main__"]
+        if self.home is not None and self.home.__name__ == "__main__":
+            sys.modules["__main__"] = self.home
         try:
-            names = [name for name in defined_names(parse(cell.source)) if name in wanted]
-        except SyntaxError:
-            names = [cell.exercise] if cell.role == "answer" else []
-        for name in names:
-            if name in seen:
-                warnings.append(f"{name} is answered in cell {seen[name]} and again in cell {cell.index}: "
-                                "the last counts")
-            seen[name] = cell.index
-        piece = _snippet(cell, bool(names), own)
-        if piece:
-            pieces.append(piece)
-    return pieces, warnings
-
-
-def _snippet(cell: Cell, is_answer: bool, own: dict[str, Cell]) -> Snippet | None:
-    label = f"cell {cell.index}"
-    if is_answer or cell.role in ("answer", "imports"):
-        return Snippet(label, cell.source, cell.index)
-    if source_digest(cell.source) in own:
-        return None
-    return Snippet(label, cell.source, cell.index, only_definitions=cell.role in ("own", "check"))
-
-
-def sources(notebook: Notebook, exercises: Iterable[str]) -> dict[str, str]:
-    """Source of the cell that answers each exercise (the last one that defines it); those without one are missing."""
-    found: dict[str, str] = {}
-    for cell in notebook.cells:
-        try:
-            names = defined_names(parse(cell.source))
-        except SyntaxError:
-            names = [cell.exercise] if cell.role == "answer" else []
-        found.update({name: cell.source for name in names if name in set(exercises)})
-    return found
+            yield
+        finally:
+            sys.modules["__main__"] = before
 
 
 def execute(pieces: Iterable[Snippet], module: str = "__main__", file: str = "",
@@ -119,25 +83,72 @@ def execute(pieces: Iterable[Snippet], module: str = "__main__", file: str = "",
 
     module: the namespace's __name__; any but "__main__" is entered in sys.modules.
     file: put before each label in tracebacks.
-    seconds: for each piece, imports not counted; None for the course's own solutions, which nothing may interrupt.
+    seconds: for each piece, and for all that the learner added together, imports not counted; where the latter's time
+    is used up, only definitions of the rest run. None for the course's own solutions, which nothing may interrupt.
     What the pieces print is dropped.
     """
     home = ModuleType(module)
     if module != "__main__":
         sys.modules[module] = home
-    answers = Answers(vars(home))
-    for piece in pieces:
-        name = _file_name(f"{file} {piece.label}" if file else piece.label, piece.source)
-        try:
-            tree = parse(piece.source)
-            if piece.only_definitions:
-                tree.body = [node for node in tree.body if isinstance(node, _DEFINITIONS)]
-            import_ahead(tree)
-            with redirect_stdout(_Nowhere()), nullcontext() if seconds is None else time_limit(seconds):
-                exec(compile(tree, name, "exec"), answers.objects)
-        except BaseException as error:
-            answers.problems.append(_problem(error, piece.cell, name))
+    answers = Answers(vars(home), home=home)
+    Shell(answers.objects).install()
+    with answers.as_main():
+        cells = _Cells(answers, file, seconds)
+        for piece in pieces:
+            cells.run(piece)
     return answers
+
+
+class _Cells:
+    """Runs cells one after the other, as a kernel does: `from __future__` holds for later ones, `await` may stand alone."""
+
+    def __init__(self, answers: Answers, file: str, seconds: float | None):
+        self.answers, self.file, self.seconds, self.own_seconds = answers, file, seconds, seconds
+        self.future, self.said = 0, False
+
+    def run(self, piece: Snippet) -> None:
+        name = _file_name(f"{self.file} {piece.label}" if self.file else piece.label, piece.source)
+        started = time.monotonic()
+        try:
+            tree = piece.tree()
+            if piece.own and self._is_used_up():
+                self._only_definitions(tree, piece.cell)
+            import_ahead(tree)
+            started = time.monotonic()
+            limit = self.own_seconds if piece.own and not self._is_used_up() else self.seconds
+            code = compiled(tree, name, self.future)
+            self.future |= code.co_flags & _FUTURE
+            with redirect_stdout(_Nowhere()), nullcontext() if limit is None else time_limit(limit):
+                _run(code, self.answers.objects)
+        except BaseException as error:
+            self.answers.problems.append(_problem(error, piece.cell, name))
+        if piece.own and self.own_seconds is not None:
+            self.own_seconds -= time.monotonic() - started
+
+    def _is_used_up(self) -> bool:
+        return self.own_seconds is not None and self.own_seconds < LEAST_SECONDS
+
+    def _only_definitions(self, tree: ast.Module, cell: int) -> None:
+        kept = [node for node in tree.body if isinstance(node, DEFINITIONS)]
+        if len(kept) < len(tree.body) and not self.said:
+            self.said = True
+            why = f"the cells that you added took {self.seconds:g} s: of this and later ones only definitions run"
+            self.answers.problems.append(Problem(cell, "timeout", why))
+        tree.body = kept
+
+
+def _run(code: CodeType, namespace: dict[str, object]) -> None:
+    if not code.co_flags & inspect.CO_COROUTINE:
+        exec(code, namespace)
+        return
+    outer = asyncio._get_running_loop()  # in a kernel, whose own loop runs: a cell waits for its `await`
+    asyncio._set_running_loop(None)
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(eval(code, namespace))
+    finally:
+        loop.close()
+        asyncio._set_running_loop(outer)
 
 
 def _file_name(label: str, source: str) -> str:
@@ -177,9 +188,9 @@ def load_answers(path: Path, lab: Path, exercises: Iterable[str], module: str = 
     Raises UnreadableNotebook.
     """
     exercises = list(exercises)
-    notebook = read_notebook(path)
-    pieces, warnings = choose(notebook, read_notebook(lab), exercises)
+    notebook, untouched = read_notebook(path), read_notebook(lab)
+    pieces, warnings = choose(notebook, untouched, exercises)
     answers = execute(pieces, module, path.name, LOAD_SECONDS if module == "__main__" else None)
     answers.warnings = warnings
-    answers.sources = sources(notebook, exercises)
+    answers.sources = sources(notebook, exercises, untouched)
     return answers

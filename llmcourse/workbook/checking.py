@@ -110,7 +110,8 @@ def check_lab(ours: Course, number: str, folder: Path, *, only: str = "", seed: 
     answer = Answer({one: answers.objects[one] for one in lesson.exercises if one in answers.objects})
     failed = Failures.of(path, answers.problems, lesson.exercises) if path else Failures({}, ())
     wanted = [one for one in lesson.exercises if one == (only or one)]
-    results = tuple(failed.marked(examine_answer(ours, lesson, one, answer, seed=seed, hidden=hidden)) for one in wanted)
+    with answers.as_main():
+        results = tuple(failed.marked(examine_answer(ours, lesson, one, answer, seed=seed, hidden=hidden)) for one in wanted)
     return Checked(lesson.number, name, path, answers, results, failed.lines)
 
 
@@ -120,9 +121,10 @@ def find_lab(folder: Path, name: str) -> Path | None:
         return folder
     if (folder / f"{name}.ipynb").is_file():
         return folder / f"{name}.ipynb"
+    ours = course()
     for file in sorted(folder.glob("*.ipynb")):
         try:
-            if read_notebook(file).lesson == name[:2]:
+            if ours.lesson_of(read_notebook(file)) == name[:2]:
                 return file
         except UnreadableNotebook:
             continue

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from llmcourse import checks
 from llmcourse.errors import UnknownLesson
+
+from .notebook import Notebook, defined_in, read_notebook
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -46,6 +49,19 @@ class Course:
             self.lesson(name).of(one)
         return name, one
 
+    def lesson_of(self, notebook: Notebook) -> str:
+        """Number of the lesson that a notebook is of, "" where nothing says it.
+
+        The builder's mark says it, else the exercises that its cells answer, else the file's name.
+        """
+        if notebook.marked:
+            return notebook.marked
+        mine = set(defined_in(notebook))
+        n_answered = {lab[:2]: len(mine & _exercises(self.exercise(lab))) for lab in self.labs()}
+        most = max(n_answered.values(), default=0)
+        best = [number for number, n in n_answered.items() if n == most > 0]
+        return best[0] if len(best) == 1 else notebook.lesson
+
     def exercise(self, number: str) -> Path:
         """The untouched lab."""
         return self.root / "exercises" / f"{self.name(number)}.ipynb"
@@ -66,6 +82,11 @@ class Course:
         """The same for a lesson whose lab may not be built yet; `name` as in "01_tokenizer"."""
         own = self.root / "checks" / f"{name}.py"
         return checks.load_lesson_file(own, name[:2], name[3:]) if own.is_file() else checks.lesson(name[:2])
+
+
+@lru_cache(maxsize=None)
+def _exercises(lab: Path) -> frozenset[str]:
+    return frozenset(one["name"] for one in read_notebook(lab).metadata.get("exercises", []))
 
 
 def course() -> Course:

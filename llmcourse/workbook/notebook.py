@@ -11,7 +11,10 @@ from pathlib import Path
 
 from llmcourse.errors import UnreadableNotebook
 
+from .ipython_lines import to_python
+
 MAX_FILE_BYTES = 50_000_000
+_MAY_BE_IPYTHONS = re.compile(r"[%!?]|^\s*>>> |^\s*In \[|^[ \t]", re.MULTILINE)
 COURSE_CALLS = ("check", "hint", "predict", "measured", "explore")
 
 
@@ -47,11 +50,16 @@ class Notebook:
     metadata: dict = field(default_factory=dict)
 
     @property
+    def marked(self) -> str:
+        """The lesson's number, as the builder's mark says it, else ""."""
+        said = self.metadata.get("lesson")
+        return said if isinstance(said, str) and re.fullmatch(r"\d\d", said) else ""
+
+    @property
     def lesson(self) -> str:
         """The lesson's number: from the builder's mark, else from the file's name, else ""."""
-        said = self.metadata.get("lesson")
-        if isinstance(said, str) and re.fullmatch(r"\d\d", said):
-            return said
+        if self.marked:
+            return self.marked
         match = re.search(r"(?<!\d)(\d\d)_[a-z]", self.path.name)
         return match[1] if match else ""
 
@@ -114,18 +122,30 @@ def source_digest(source: str) -> str:
 
 
 def parse(source: str) -> ast.Module:
-    """The cell's syntax tree without IPython's lines (%magic, !command, ?help) and without calls of the course's own.
+    """The cell's syntax tree, without calls of the course's own; IPython's lines are read as IPython reads them.
 
     Line numbers are those of the cell. Raises SyntaxError, also for code nested too deeply to parse.
     """
-    if source.lstrip().startswith("%%"):
-        return ast.Module([], [])
-    try:
-        tree = _parse(source)
-    except SyntaxError:
-        tree = _parse(re.sub(r"(?m)^(\s*)[%!?].*$", r"\1pass", source))
+    tree = _parse(as_python(source))
     tree.body = [node for node in tree.body if not _is_course_call(node)]
     return tree
+
+
+def as_python(source: str) -> str:
+    """The cell's source without IPython's lines (see ipython_lines); what is Python already stays as it is.
+
+    Raises SyntaxError.
+    """
+    try:
+        _parse(source)
+    except SyntaxError:
+        if not _MAY_BE_IPYTHONS.search(source):
+            raise
+        try:
+            return to_python(source)
+        except (RecursionError, MemoryError, ValueError) as error:
+            raise SyntaxError(str(error) or type(error).__name__) from error
+    return source
 
 
 def _parse(source: str) -> ast.Module:
@@ -152,4 +172,15 @@ def defined_names(tree: ast.Module) -> list[str]:
             names.append(node.name)
         elif isinstance(node, ast.Assign):
             names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return names
+
+
+def defined_in(notebook: Notebook) -> list[str]:
+    """The same for all cells of a notebook that Python can read."""
+    names: list[str] = []
+    for cell in notebook.cells:
+        try:
+            names += defined_names(parse(cell.source))
+        except SyntaxError:
+            continue  # what it would define cannot be known
     return names

@@ -110,3 +110,21 @@ def test_what_is_too_large_for_the_pipe_is_said_to_be(large):
 
 def test_an_enormous_integer_is_not_written_out():
     assert encode(1 << 100_000)[0] == "object"
+
+
+@pytest.mark.parametrize("value, plain", [
+    (np.int64(0), 0), (np.float32(0), 0.0), (np.bool_(False), False), (np.uint8(0), 0), (np.float64(0), 0.0),
+    (np.int64(7), 7), (np.float32(1.5), 1.5), (np.bool_(True), True), (np.longdouble(2.5), 2.5),
+])
+def test_a_number_of_numpys_is_that_number_also_where_it_is_falsy(value, plain):
+    for wrapped, wanted in ((value, plain), ([value], ["list", [plain]]), ({value: 1}, ["dict", [[plain, 1]]])):
+        assert encode(wrapped) == wanted and type(encode(value)) is type(plain)
+
+
+def test_a_class_that_only_says_it_is_numpys_has_no_form():
+    class Liar(np.int64):
+        def item(self):
+            return 41
+
+    Liar.__module__ = "numpy"
+    assert encode(Liar(3))[0] == "object"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from llmcourse.checks import Lesson
-from llmcourse.grade.detect import why_no_namespaces
+from llmcourse.grade.isolation import why_no_namespaces
 from llmcourse.grade.limits import worker_uid
 from llmcourse.grade.syscalls import PR_SET_CHILD_SUBREAPER, prctl
-from llmcourse.grade.view import view_of
+from llmcourse.grade.visible_files import files_for
 from llmcourse.workbook.author import generate, write_notebook
 from llmcourse.workbook.course import Course, course
 
@@ -45,7 +45,7 @@ def in_small_course(small_course, monkeypatch) -> Course:
 @pytest.fixture(scope="session")
 def namespaces(tmp_path_factory) -> None:
     """Skips where this machine allows no namespace isolation, and says why."""
-    trial = view_of(
+    trial = files_for(
         course(), Lesson("00", "", {}, ()), tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("root"), ()
     )
     why = why_no_namespaces(trial, worker_uid(0))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 
+import pytest
+
 from llmcourse.grade.gradebook import write_grades
 
 
@@ -44,6 +46,17 @@ def test_the_score_before_stands_beside_the_new_one(tmp_path):
 def test_no_cell_is_a_formula_for_a_spreadsheet(tmp_path):
     (row,) = rows(tmp_path, result('=HYPERLINK("x")', reason="@SUM(A1)"))
     assert row["submission"].startswith("'=") and row["reason"].startswith("'@")
+
+
+@pytest.mark.parametrize("text", ["+1", "-1+1", " =1", "＝1", "|cmd", "%1", "\t=1"])
+def test_no_kind_of_formula_is_one(tmp_path, text):
+    (row,) = rows(tmp_path, result(text, student=text))
+    assert row["submission"][0] in "'\\" and row["student"][0] in "'\\"
+
+
+def test_characters_that_are_not_seen_are_shown(tmp_path):
+    (row,) = rows(tmp_path, result("ana\u202e\u200b"))
+    assert row["submission"] == "ana\\u202e\\u200b"
 
 
 def test_names_in_any_script_survive(tmp_path):

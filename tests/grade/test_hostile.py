@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmcourse.grade.detect import UNTRUSTED
+from llmcourse.grade.isolation import UNTRUSTED
 from tests.grade import hostile_pack
 from tests.grade.hostile_world import BOTH, CASES, SECRET, World, graded_pack, may_run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from llmcourse.grade.detect import UNTRUSTED
+from llmcourse.grade.isolation import UNTRUSTED
 from llmcourse.grade.report import page
 
 TEST = {

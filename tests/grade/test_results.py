@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from llmcourse.checks import Exercise, Lesson, Probe
 from llmcourse.checks.probe import Tolerance
-from llmcourse.grade.attend import Attended
+from llmcourse.grade.supervise import Supervised
 from llmcourse.grade.reader import Read
 from llmcourse.grade.reference import Reference
 from llmcourse.grade.report import page
-from llmcourse.grade.results import HIDDEN_CODE, graded, printable
+from llmcourse.grade.printable import printable
+from llmcourse.grade.results import HIDDEN_CODE, graded
 
 WANT = {"kind": "value", "value": ["list", [1, 2]]}
 LESSON = Lesson(
@@ -39,7 +40,7 @@ READ = Read(n_cells=3, import_cells=[1])
 
 
 def result(shown: object = WANT, unseen: object = WANT, problems: tuple = (), read: Read = READ) -> dict:
-    return graded(LESSON, REFERENCE, read, Attended(dict(zip(IDS, (shown, unseen))), {}, list(problems)))
+    return graded(LESSON, REFERENCE, read, Supervised(dict(zip(IDS, (shown, unseen))), {}, list(problems)))
 
 
 def problem(cell: int, error: str) -> dict:
@@ -128,6 +129,17 @@ def test_the_reason_for_a_died_hidden_probe_tells_nothing_that_it_said():
     assert result(unseen={"kind": "process died", "signal": "the input was 41"})["reason"] == "f: process died"
 
 
+@pytest.mark.parametrize("kind", ["forbidden", "raised", "not written", "not run", "process died"])
+def test_nothing_that_a_worker_says_of_a_hidden_probe_is_told(kind):
+    words = dict.fromkeys(("name", "by", "error", "message", "code", "inside", "signal", "why"), "the input was 41")
+    assert "41" not in json.dumps(result(unseen={**words, "kind": kind, "line": 1}))
+
+
+@pytest.mark.parametrize("kind", ["forbidden", "not written"])
+def test_a_name_that_is_not_the_labs_is_not_told(kind):
+    assert "41" not in json.dumps(result({"kind": kind, "name": "the input was 41", "by": ["41"]}))
+
+
 def test_the_known_wrong_answer_that_fits_is_named():
     seven = {"kind": "value", "value": 7}
     assert result(seven, seven)["exercises"][0]["mistake"] == "It counts from one."
@@ -139,9 +151,9 @@ def test_an_empty_notebook_is_no_honest_zero():
     assert result(unwritten, unwritten, read=Read())["status"] == "problems"
 
 
-@pytest.mark.parametrize("text", ["\x1b[31mred", "a\nb", "\u202egpj.exe", "\ud800", "\x85"])
+@pytest.mark.parametrize("text", ["\x1b[31mred", "a\nb", "\u202egpj.exe", "\ud800", "\x85", "a\u200bb", "\u2028", "\ufeff", "\u3164", "\U000e0041"])
 def test_no_control_character_reaches_a_terminal_or_a_table(text):
-    assert printable(text).isprintable()
+    assert printable(text).isprintable() and printable(text).isascii()
 
 
 def test_ordinary_text_in_any_script_stays_as_it_is():

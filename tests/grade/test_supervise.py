@@ -8,8 +8,8 @@ import pytest
 
 from llmcourse.checks import Probe
 from llmcourse.checks.probe import Tolerance
-from llmcourse.grade.attend import LOADS_PER_SUBMISSION, MAX_STOPS, attend
-from llmcourse.grade.link import Silent
+from llmcourse.grade.supervise import LOADS_PER_SUBMISSION, MAX_STOPS, supervise
+from llmcourse.grade.child_process import Silent
 from llmcourse.grade.workers import TooMuch
 
 LOADED = {"loaded": True, "problems": []}
@@ -48,8 +48,8 @@ class Scripted:
         return "signal 9" if wait else "signal 15"
 
 
-def attended(workers: Scripted, n: int = 3, pieces: tuple = ()):
-    return attend(workers, {"pieces": list(pieces), "time_factor": 0.001}, probes(n=n))
+def supervised(workers: Scripted, n: int = 3, pieces: tuple = ()):
+    return supervise(workers, {"pieces": list(pieces), "time_factor": 0.001}, probes(n=n))
 
 
 def kinds(found) -> dict[str, str]:
@@ -57,14 +57,14 @@ def kinds(found) -> dict[str, str]:
 
 
 def test_all_results_of_one_worker_are_taken():
-    found = attended(Scripted([LOADED, *(value(f"01.f/p{i}") for i in range(3))]))
+    found = supervised(Scripted([LOADED, *(value(f"01.f/p{i}") for i in range(3))]))
     assert kinds(found) == {"p0": "value", "p1": "value", "p2": "value"}
 
 
 @pytest.mark.parametrize("end, kind", [(HANGS, "timeout"), (DIES, "process died"), (TOO_MUCH, "process died")])
 def test_after_a_hang_or_a_death_a_new_worker_goes_on_with_the_rest(end, kind):
     workers = Scripted([LOADED, value("01.f/p0"), end], [LOADED, value("01.f/p2")])
-    assert kinds(attended(workers)) == {"p0": "value", "p1": kind, "p2": "value"}
+    assert kinds(supervised(workers)) == {"p0": "value", "p1": kind, "p2": "value"}
     assert workers.payloads[1]["probes"] == ["01.f/p2"]
 
 
@@ -83,13 +83,13 @@ def test_after_a_hang_or_a_death_a_new_worker_goes_on_with_the_rest(end, kind):
     ],
 )
 def test_a_line_that_is_no_result_counts_as_a_death(line):
-    found = attended(Scripted([LOADED, line], [LOADED, value("01.f/p1"), value("01.f/p2")]))
+    found = supervised(Scripted([LOADED, line], [LOADED, value("01.f/p1"), value("01.f/p2")]))
     assert kinds(found) == {"p0": "process died", "p1": "value", "p2": "value"}
 
 
 def test_an_exercise_that_hangs_too_often_is_left_but_others_go_on():
     workers = Scripted(*([LOADED, HANGS] for _ in range(MAX_STOPS)), [LOADED, value("01.g/p0")])
-    found = attend(workers, {"pieces": [], "time_factor": 0.001}, probes("f", MAX_STOPS + 2) + probes("g", 1))
+    found = supervise(workers, {"pieces": [], "time_factor": 0.001}, probes("f", MAX_STOPS + 2) + probes("g", 1))
     assert [found.outcomes[f"01.f/p{i}"]["kind"] for i in range(MAX_STOPS + 2)] == ["timeout"] * MAX_STOPS + [
         "not run"
     ] * 2
@@ -98,7 +98,7 @@ def test_an_exercise_that_hangs_too_often_is_left_but_others_go_on():
 
 def test_soft_timeouts_count_too():
     soft = [value(f"01.f/p{i}", "timeout") for i in range(MAX_STOPS)]
-    found = attended(Scripted([LOADED, *soft]), n=MAX_STOPS + 1)
+    found = supervised(Scripted([LOADED, *soft]), n=MAX_STOPS + 1)
     assert kinds(found)[f"p{MAX_STOPS}"] == "not run"
 
 
@@ -110,7 +110,7 @@ def test_a_cell_that_hangs_gives_its_definitions_only_and_then_nothing():
     workers = Scripted(
         [{"cell": 1}, {"cell": 2}, HANGS], [{"cell": 1}, {"cell": 2}, HANGS], [{"cell": 1}, LOADED, value("01.f/p0")]
     )
-    found = attended(workers, n=1, pieces=(piece(1), piece(2)))
+    found = supervised(workers, n=1, pieces=(piece(1), piece(2)))
     assert [[(one["cell"], one["only_definitions"]) for one in p["pieces"]] for p in workers.payloads] == [
         [(1, False), (2, False)],
         [(1, False), (2, True)],
@@ -121,13 +121,13 @@ def test_a_cell_that_hangs_gives_its_definitions_only_and_then_nothing():
 
 def test_a_submission_whose_cells_never_run_ends_with_not_run():
     workers = Scripted(*[[{"cell": i}, DIES] for i in range(LOADS_PER_SUBMISSION)])
-    found = attended(workers, n=2, pieces=tuple(piece(i) for i in range(9)))
+    found = supervised(workers, n=2, pieces=tuple(piece(i) for i in range(9)))
     assert kinds(found) == {"p0": "not run", "p1": "not run"}
 
 
 def test_a_worker_cannot_make_loading_last_by_announcing_cells_for_ever():
     endless = [{"cell": 1}] * 1000
-    found = attended(Scripted(*[list(endless) for _ in range(LOADS_PER_SUBMISSION)]), n=1, pieces=(piece(1),))
+    found = supervised(Scripted(*[list(endless) for _ in range(LOADS_PER_SUBMISSION)]), n=1, pieces=(piece(1),))
     assert kinds(found) == {"p0": "not run"}
 
 
@@ -135,7 +135,7 @@ def test_a_worker_cannot_make_loading_last_by_announcing_cells_for_ever():
     "problems", [None, 5, [None], [{"cell": "x", "error": ["y"], "message": 10**40, "line": -3}], [{"cell": 1e400}]]
 )
 def test_problems_of_any_kind_become_tidy_ones(problems):
-    found = attended(Scripted([{"loaded": True, "problems": problems}, value("01.f/p0")]), n=1)
+    found = supervised(Scripted([{"loaded": True, "problems": problems}, value("01.f/p0")]), n=1)
     assert all(
         type(one["cell"]) is int and type(one["line"]) is int and isinstance(one["message"], str)
         for one in found.problems
@@ -143,5 +143,5 @@ def test_problems_of_any_kind_become_tidy_ones(problems):
 
 
 def test_a_stopped_run_starts_no_further_worker():
-    found = attend(Scripted(), {"pieces": [], "time_factor": 1}, probes(), stopped=lambda: True)
+    found = supervise(Scripted(), {"pieces": [], "time_factor": 1}, probes(), stopped=lambda: True)
     assert set(kinds(found).values()) == {"not run"}

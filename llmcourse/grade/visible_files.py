@@ -1,4 +1,4 @@
-"""What a worker of a lab sees of the file system (`view_of`), and which code it must not see (`secret_code`)."""
+"""What a worker of a lab sees of the file system (`files_for`), and which code it must not see (`secret_code`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from llmcourse.checks import Lesson
 from llmcourse.workbook.course import PACKAGE, Course
 
-from .sandbox import View
+from .filesystem import VisibleFiles
 
 _SYSTEM = (
     "/usr",
@@ -34,7 +34,7 @@ _SYSTEM = (
 _NEEDED = tuple(PACKAGE.name + part for part in ("", ".given", ".checks", ".workbook", ".grade", ".errors"))
 
 
-def view_of(course: Course, lesson: Lesson, cache: Path, root: Path, private: Iterable[Path]) -> View:
+def files_for(course: Course, lesson: Lesson, cache: Path, root: Path, private: Iterable[Path]) -> VisibleFiles:
     """The system's and Python's own files, this package, and the course's untouched labs and earlier solutions.
 
     cache: the course's models and vocabularies. root: an empty folder to mount on.
@@ -47,7 +47,7 @@ def view_of(course: Course, lesson: Lesson, cache: Path, root: Path, private: It
     hidden = [str(path) for path in (*private, *secret_files(course, lesson))]
     hidden = [path for one in hidden for path in {os.path.abspath(one), os.path.realpath(one)}]
     allowed = {os.path.realpath(course.root / "exercises")}
-    return View(str(root), tuple(shown), tuple(sorted({p for p in hidden if p not in allowed and _inside(p, shown)})))
+    return VisibleFiles(str(root), tuple(shown), tuple(sorted({p for p in hidden if p not in allowed and _inside(p, shown)})))
 
 
 def python_folders() -> list[str]:
@@ -73,6 +73,7 @@ def secret_files(course: Course, lesson: Lesson) -> list[Path]:
         if file.name[:2] >= lesson.number
     ]
     found += sorted(lesson.files())
+    found += sorted({file.parent / "__pycache__" for file in lesson.files()})  # the same, compiled
     return found + [file for file, _ in secret_code(lesson)]
 
 

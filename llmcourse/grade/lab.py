@@ -15,18 +15,18 @@ from llmcourse.checks import Lesson
 from llmcourse.errors import CourseError
 from llmcourse.workbook.course import PACKAGE, Course
 
-from .attend import Attended, attend
+from .supervise import BUDGET_SECONDS, Budget, Supervised, supervise
 from .limits import Limits, worker_uid
 from .reader import Read
 from .reference import Reference, graded_lesson, reference
 from .results import graded
-from .shelter import NAMESPACE, Shelter
-from .view import secret_code, view_of
-from .workers import MAX_BYTES, ForkServer, Spawner, Workplace, can_fork
+from .sandbox import NAMESPACE, Sandbox
+from .visible_files import secret_code, files_for
+from .workers import MAX_BYTES, ForkServer, Spawner, WorkerSetup, can_fork
 
 
 @dataclass(frozen=True)
-class Place:
+class RunSettings:
     """What of a run a lab must know: where it runs and who is shut in how.
 
     folder: the grader's own temporary one. private: what no worker may see. hidden_dir: an instructor's own probes.
@@ -44,28 +44,28 @@ class Place:
     reads_all: bool = False
 
 
-class Desk:
+class GradedLab:
     """One lab of a run. not_hidden: modules that answers may not see, but that the lab itself imports."""
 
-    def __init__(self, place: Place, number: str):
-        self.place, self.name = place, place.course.name(number)
+    def __init__(self, settings: RunSettings, number: str):
+        self.settings, self.name = settings, settings.course.name(number)
         self.not_hidden: set[str] = set()
-        self.private = private_probes(place.hidden_dir, self.name) if place.hidden_dir else None
+        self.private = private_probes(settings.hidden_dir, self.name) if settings.hidden_dir else None
 
     @cached_property
     def lesson(self) -> Lesson:
         """The lab's exercises and all probes, an instructor's own among them."""
-        return graded_lesson(self.place.course, self.name, self.private)
+        return graded_lesson(self.settings.course, self.name, self.private)
 
     @cached_property
     def reference(self) -> Reference:
         """What the solutions give, computed once."""
-        return reference(self.place.course, self.name, self.private, self.place.seed, self.place.time_factor)
+        return reference(self.settings.course, self.name, self.private, self.settings.seed, self.settings.time_factor)
 
     @cached_property
     def fingerprint(self) -> str:
         """Changes with everything that a score depends on, submissions apart."""
-        course, name, digest = self.place.course, self.name, hashlib.sha256()
+        course, name, digest = self.settings.course, self.name, hashlib.sha256()
         files = [
             course.exercise(name),
             course.solution(name),
@@ -76,17 +76,17 @@ class Desk:
         ]
         for file in files:
             digest.update(file.read_bytes() if file and file.is_file() else b"none")
-        place = self.place
+        settings = self.settings
         digest.update(
-            json.dumps([llmcourse.__version__, place.seed, place.time_factor, place.tier, place.limits.memory]).encode()
+            json.dumps([llmcourse.__version__, settings.seed, settings.time_factor, settings.tier, settings.limits.memory]).encode()
         )
         return digest.hexdigest()[:16]
 
     def workers(self, slot: int, *, warm: bool = True) -> ForkServer | Spawner:
         """Where job number `slot` gets its workers from; to be closed. Raises CourseError when there can be none."""
-        place = self.place
-        kit = {
-            "root": str(place.course.root),
+        settings = self.settings
+        lab = {
+            "root": str(settings.course.root),
             "lesson": self.name,
             "given": self.reference.lessons,
             "secrets": [module for _, module in secret_code(self.lesson)],
@@ -94,22 +94,22 @@ class Desk:
             "preload": self.reference.preload,
         }
         size = sum(len(json.dumps(outcome)) for outcome in self.reference.outcomes.values())
-        workplace = Workplace(place.course.root, place.cache, kit, MAX_BYTES + 2 * size)
+        setup = WorkerSetup(settings.course.root, settings.cache, lab, MAX_BYTES + 2 * size)
         if not (warm and can_fork()):
-            return Spawner(workplace, place.limits)
+            return Spawner(setup, settings.limits)
         uid = worker_uid(slot)
-        if place.tier == NAMESPACE:
-            root = place.folder / "root"
+        if settings.tier == NAMESPACE:
+            root = settings.folder / "root"
             root.mkdir(exist_ok=True)
-            view = view_of(place.course, self.lesson, place.cache, root, place.private)
-            server = ForkServer(workplace, Shelter(place.tier, place.limits, uid, view), place.folder)
+            visible = files_for(settings.course, self.lesson, settings.cache, root, settings.private)
+            server = ForkServer(setup, Sandbox(settings.tier, settings.limits, uid, visible), settings.folder)
             self.not_hidden.update(server.ready["exposed"])
             return server
-        scratch = scratch_folder(place.folder, slot, uid)
+        scratch = scratch_folder(settings.folder, slot, uid)
         return ForkServer(
-            workplace,
-            Shelter(place.tier, place.limits, uid, scratch=str(scratch), reads_all=place.reads_all),
-            place.folder,
+            setup,
+            Sandbox(settings.tier, settings.limits, uid, scratch=str(scratch), reads_all=settings.reads_all),
+            settings.folder,
         )
 
     def grade(self, workers, name: str, read: Read, stopped: Callable[[], bool]) -> dict:
@@ -119,22 +119,24 @@ class Desk:
             "file": name,
             "pieces": read.pieces,
             "private": "",
-            "seed": self.place.seed,
-            "time_factor": self.place.time_factor,
+            "seed": self.settings.seed,
+            "time_factor": self.settings.time_factor,
             "calls": self.reference.calls,
         }
-        attended = attend(workers, payload, own, stopped)
+        factor = self.settings.time_factor
+        budget = Budget(BUDGET_SECONDS * factor, read.seconds)
+        supervised = supervise(workers, payload, own, stopped, budget)
         if self.private:  # in workers of their own, so that no message of a visible probe can tell of them
             private = [probe for probe in self.lesson.probes if probe.id in self._private_ids]
-            more = attend(workers, {**payload, "private": self.private.read_text("utf-8")}, private, stopped)
-            attended = Attended(
-                {**attended.outcomes, **more.outcomes}, {**attended.seconds, **more.seconds}, attended.problems
+            more = supervise(workers, {**payload, "private": self.private.read_text("utf-8")}, private, stopped, budget)
+            supervised = Supervised(
+                {**supervised.outcomes, **more.outcomes}, {**supervised.seconds, **more.seconds}, supervised.problems
             )
-        return graded(self.lesson, self.reference, read, attended)
+        return graded(self.lesson, self.reference, read, supervised)
 
     @cached_property
     def _private_ids(self) -> set[str]:
-        public = {probe.id for probe in self.place.course.lesson_named(self.name).probes} if self.private else None
+        public = {probe.id for probe in self.settings.course.lesson_named(self.name).probes} if self.private else None
         return set() if public is None else {probe.id for probe in self.lesson.probes} - public
 
 

@@ -8,25 +8,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 from llmcourse.grade.limits import Limits, worker_uid
-from llmcourse.grade.sandbox import View
-from llmcourse.grade.shelter import NAMESPACE, PROCESS, Shelter, start
+from llmcourse.grade.filesystem import VisibleFiles
+from llmcourse.grade.sandbox import NAMESPACE, PROCESS, Sandbox, start
 
 SYSTEM = tuple(path for path in ("/usr", "/bin", "/lib", "/lib64") if os.path.exists(path))
 LIMITS = Limits(memory=1 << 30, processes=16)
 
 
-def shelter(folder: Path, tier: str = NAMESPACE, *, shown: tuple = SYSTEM, hidden: tuple = ()) -> Shelter:
-    """A shelter of this tier whose own folders are in `folder`."""
+def sandbox(folder: Path, tier: str = NAMESPACE, *, shown: tuple = SYSTEM, hidden: tuple = ()) -> Sandbox:
+    """A sandbox of this tier whose own folders are in `folder`."""
     uid, root, scratch = worker_uid(99), folder / "root", folder / "scratch"
     root.mkdir(exist_ok=True)
     scratch.mkdir(exist_ok=True)
     os.chown(scratch, uid, -1)
     if tier == PROCESS:
-        return Shelter(tier, LIMITS, uid, scratch=str(scratch))
-    return Shelter(tier, LIMITS, uid, View(str(root), shown, hidden))
+        return Sandbox(tier, LIMITS, uid, scratch=str(scratch))
+    return Sandbox(tier, LIMITS, uid, VisibleFiles(str(root), shown, hidden))
 
 
-def ask(place: Shelter, question: Callable) -> tuple[object, str]:
+def ask(place: Sandbox, question: Callable) -> tuple[object, str]:
     """What question() returns inside, through JSON, and how the process ended."""
     answer, results = os.pipe()
 

@@ -20,8 +20,8 @@ import socket
 import sys
 
 from .limits import Limits
-from .sandbox import View
-from .shelter import Running, Shelter, descendants, start
+from .filesystem import VisibleFiles
+from .sandbox import Sandbox, SandboxedWorker, start
 from .syscalls import PR_SET_CHILD_SUBREAPER, prctl
 
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.2, 0.05
@@ -31,13 +31,13 @@ START, KILL = b"S", b"K"
 def main() -> None:
     """Serve the parent until it goes away; the first line on standard input is the configuration."""
     config = json.loads(sys.stdin.readline())
-    shelter = _shelter(config["shelter"])
+    sandbox = _sandbox(config["sandbox"])
     parent = socket.socket(fileno=config["socket"])
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     from .replay import exposed
-    from .worker import Kit  # what it imports, and how long that takes, is part of being warm
+    from .worker import PreparedLab  # what it imports, and how long that takes, is part of being warm
 
-    kit = Kit.load(config["kit"])
+    lab = PreparedLab.load(config["lab"])
     gc.collect()
     gc.freeze()
     waker, wake = os.pipe()
@@ -49,7 +49,7 @@ def main() -> None:
         {
             "ready": True,
             "threads": len(os.listdir("/proc/self/task")),
-            "exposed": exposed(config["kit"]["secrets"])[:99],
+            "exposed": exposed(config["lab"]["secrets"])[:99],
         },
     )
     while True:
@@ -57,12 +57,12 @@ def main() -> None:
         if not request:
             return
         if request[:1] == START:
-            _serve(parent, waker, shelter, kit, request, files)
+            _serve(parent, waker, sandbox, lab, request, files)
 
 
-def _shelter(config: dict) -> Shelter:
-    view = config["view"] and View(**{k: tuple(v) if isinstance(v, list) else v for k, v in config["view"].items()})
-    return Shelter(**{**config, "limits": Limits(**config["limits"]), "view": view})
+def _sandbox(config: dict) -> Sandbox:
+    visible = config["visible"] and VisibleFiles(**{k: tuple(v) if isinstance(v, list) else v for k, v in config["visible"].items()})
+    return Sandbox(**{**config, "limits": Limits(**config["limits"]), "visible": visible})
 
 
 def _receive(parent: socket.socket) -> tuple[bytes, list[int]]:
@@ -75,17 +75,17 @@ def _receive(parent: socket.socket) -> tuple[bytes, list[int]]:
     return data, list(files)
 
 
-def _serve(parent: socket.socket, waker: int, shelter: Shelter, kit, request: bytes, files: list[int]) -> None:
+def _serve(parent: socket.socket, waker: int, sandbox: Sandbox, lab, request: bytes, files: list[int]) -> None:
     """One worker, from its start to when nothing of it is left."""
     payload, results = files
     cpu_seconds = float(request[1:])
-    running = start(shelter, files, cpu_seconds, lambda: kit.work(read_all(payload), results))
+    running = start(sandbox, files, cpu_seconds, lambda: lab.work(read_all(payload), results))
     os.close(payload)
     os.close(results)
     _say(parent, {"ended": _watch(parent, waker, running), "error": running.error})
 
 
-def _watch(parent: socket.socket, waker: int, running: Running) -> str:
+def _watch(parent: socket.socket, waker: int, running: SandboxedWorker) -> str:
     """Wait until nothing of the worker is left, and say how it ended. The parent's death or wish kills it."""
     poll = select.poll()
     for source in (parent.fileno(), waker):
@@ -102,24 +102,11 @@ def _watch(parent: socket.socket, waker: int, running: Running) -> str:
             _receive(parent)  # an order to kill, or the end of file that the parent's death leaves
             running.kill()
             return running.ended(wait=True)
-        elif _memory(running.processes()) > running.shelter.limits.memory:
+        elif running.memory() > running.sandbox.limits.memory:
             running.kill()
             running.ended(wait=True)
-            return f"it used more than {running.shelter.limits.memory >> 20:,} MiB of memory"
+            return f"it used more than {running.sandbox.limits.memory >> 20:,} MiB of memory"
         wait = LOOK_SECONDS
-
-
-def _memory(pids: list[int]) -> int:
-    """Bytes of private memory of these processes and of all their descendants."""
-    pages = 0
-    for one in descendants(pids):
-        try:
-            with open(f"/proc/{one}/statm") as file:
-                _, resident, shared = file.read().split()[:3]
-        except OSError:
-            continue  # it ended while we looked
-        pages += int(resident) - int(shared)
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def read_all(file: int) -> bytes:
