@@ -12,7 +12,8 @@ from llmcourse.errors import UnsupportedModel
 from llmcourse.fetch import cache_dir, one_at_a_time
 from llmcourse.model.config import ModelConfig, load_config
 from llmcourse.model.gguf import open_gguf
-from llmcourse.model.gguf_meta import hf_config, tokenizer_files
+from llmcourse.model.gguf_meta import hf_config
+from llmcourse.model.gguf_tokenizer import tokenizer_files
 from llmcourse.model.hub import gguf_file, shown_name
 from llmcourse.model.tokenizer_files import write_json_files
 from llmcourse.ops.numba import packed_file
