@@ -97,7 +97,7 @@ class BreakingDecoder(IdsOnly):
         super().__init__(())
         self.at, self.error = at, error
 
-    def stream(self, stop=()):
+    def stream(self, stop=(), skip_special_tokens=True):
         return self
 
     def push(self, token):
@@ -177,7 +177,7 @@ def test_ctrl_c_while_a_decoder_works_neither_loses_nor_repeats_text(tiny):
             super().__init__(())
             self.read, self.left = [], []
 
-        def stream(self, stop=()):
+        def stream(self, stop=(), skip_special_tokens=True):
             made = Joining()
             made.left = self.left
             return made

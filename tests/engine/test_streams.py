@@ -32,7 +32,7 @@ class Letters(IdsOnly):
         super().__init__(())
         self.held = ""
 
-    def stream(self, stop=()):
+    def stream(self, stop=(), skip_special_tokens=True):
         return Letters()
 
     def push(self, token):
