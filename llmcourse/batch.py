@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Piece:
+class Chunk:
     """The tokens of one request that one step computes.
 
     Args:
@@ -37,11 +37,11 @@ class Piece:
 class Batch:
     """What a step computes. R requests, n tokens in all; nothing in it changes while the step runs.
 
-    Everything is there twice. What Python loops read (`pieces`, `rows`, the counts) lives on the host, so that no layer
+    Everything is there twice. What Python loops read (`chunks`, `rows`, the counts) lives on the host, so that no layer
     waits for the device. What kernels read lives on the device, as tensors made once a step.
 
     Args:
-        pieces: the R pieces, one a request.
+        chunks: the R chunks, one a request.
         bounds: R + 1 numbers; the tokens of request r are rows bounds[r] to bounds[r + 1].
         ids, positions: of each token; a position counts in the token's own request.
         starts: `bounds` as a tensor.
@@ -51,7 +51,7 @@ class Batch:
         write: where the cache has a pool, each token's place in it, block · block size + offset; else None.
     """
 
-    pieces: tuple[Piece, ...]
+    chunks: tuple[Chunk, ...]
     bounds: tuple[int, ...]
     ids: Int[Tensor, "n"]
     positions: Int[Tensor, "n"]
@@ -62,32 +62,32 @@ class Batch:
     write: Int[Tensor, "n"] | None = None
 
     @classmethod
-    def of(cls, pieces: Sequence[Piece], cache=None, device: torch.device | str = "cpu") -> Batch:
-        """Lay the pieces end to end.
+    def of(cls, chunks: Sequence[Chunk], cache=None, device: torch.device | str = "cpu") -> Batch:
+        """Lay the chunks end to end.
 
         Args:
             cache: says which blocks of its pool belong to whom (`block_tables`); None where there is no pool.
 
-        Raises ValueError for an empty list, or a piece without tokens (an empty query has no logits to sample).
+        Raises ValueError for an empty list, or a chunk without tokens (an empty query has no logits to sample).
         """
-        if not pieces or any(len(piece.ids) == 0 for piece in pieces):
-            raise ValueError("a batch needs at least one piece, and every piece at least one token")
-        bounds = tuple(accumulate((len(piece.ids) for piece in pieces), initial=0))
-        positions = [position for piece in pieces for position in range(piece.n_past, piece.length)]
-        rows = [row for piece, stop in zip(pieces, bounds[1:]) for row in range(stop - piece.n_sample, stop)]
-        blocks = None if cache is None else cache.block_tables(pieces)
-        tables, write = (None, None) if blocks is None else _in_pool(pieces, blocks, cache.block_size)
+        if not chunks or any(len(chunk.ids) == 0 for chunk in chunks):
+            raise ValueError("a batch needs at least one chunk, and every chunk at least one token")
+        bounds = tuple(accumulate((len(chunk.ids) for chunk in chunks), initial=0))
+        positions = [position for chunk in chunks for position in range(chunk.n_past, chunk.length)]
+        rows = [row for chunk, stop in zip(chunks, bounds[1:]) for row in range(stop - chunk.n_sample, stop)]
+        blocks = None if cache is None else cache.block_tables(chunks)
+        tables, write = (None, None) if blocks is None else _in_pool(chunks, blocks, cache.block_size)
 
         def tensor(values: Sequence, dtype: torch.dtype = torch.long) -> Tensor:
             return torch.tensor(values, dtype=dtype, device=device)
 
         return cls(
-            pieces=tuple(pieces),
+            chunks=tuple(chunks),
             bounds=bounds,
-            ids=tensor([token for piece in pieces for token in piece.ids]),
+            ids=tensor([token for chunk in chunks for token in chunk.ids]),
             positions=tensor(positions),
             starts=tensor(bounds, torch.int32),
-            lengths=tensor([piece.length for piece in pieces], torch.int32),
+            lengths=tensor([chunk.length for chunk in chunks], torch.int32),
             sample_rows=tensor(rows),
             tables=None if tables is None else tensor(tables, torch.int32),
             write=None if write is None else tensor(write),
@@ -101,7 +101,7 @@ class Batch:
     @property
     def n_requests(self) -> int:
         """R: requests in this step."""
-        return len(self.pieces)
+        return len(self.chunks)
 
     @property
     def n_sample_rows(self) -> int:
@@ -114,14 +114,14 @@ class Batch:
 
 
 def _in_pool(
-    pieces: Sequence[Piece], blocks: Sequence[Sequence[int]], block_size: int
+    chunks: Sequence[Chunk], blocks: Sequence[Sequence[int]], block_size: int
 ) -> tuple[list[list[int]], list[int]]:
     """Tables of equal length, and the place of every token: token p of a request is in its block p // block_size."""
     most = max(map(len, blocks))
     tables = [[*own, *[0] * (most - len(own))] for own in blocks]
     write = [
         own[position // block_size] * block_size + position % block_size
-        for piece, own in zip(pieces, blocks)
-        for position in range(piece.n_past, piece.length)
+        for chunk, own in zip(chunks, blocks)
+        for position in range(chunk.n_past, chunk.length)
     ]
     return tables, write

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import KVCache
 
-PIECES = [Piece([7, 8, 9], n_past=4, slot=2, n_sample=0), Piece([5], n_past=16, slot=0), Piece([1, 2], n_sample=2, slot=1)]
+PIECES = [Chunk([7, 8, 9], n_past=4, slot=2, n_sample=0), Chunk([5], n_past=16, slot=0), Chunk([1, 2], n_sample=2, slot=1)]
 
 
 def test_tokens_of_all_pieces_lie_end_to_end():
@@ -18,7 +18,7 @@ def test_tokens_of_all_pieces_lie_end_to_end():
     assert batch.sample_rows.tolist() == [3, 4, 5]
     assert (batch.n_tokens, batch.n_requests, batch.n_sample_rows) == (6, 3, 3)
     assert [batch.rows(r) for r in range(3)] == [slice(0, 3), slice(3, 4), slice(4, 6)]
-    assert [piece.length for piece in batch.pieces] == [7, 17, 2]
+    assert [piece.length for piece in batch.chunks] == [7, 17, 2]
 
 
 def test_dtypes_are_those_that_kernels_read():
@@ -43,7 +43,7 @@ def test_a_pool_gives_tables_and_the_place_of_every_token():
     assert batch.tables.dtype == torch.int32 and batch.write.dtype == torch.int64
 
 
-@pytest.mark.parametrize("pieces", [[], [Piece([1]), Piece([])]], ids=["no pieces", "an empty piece"])
+@pytest.mark.parametrize("pieces", [[], [Chunk([1]), Chunk([])]], ids=["no pieces", "an empty piece"])
 def test_a_step_without_tokens_is_refused(pieces):
     with pytest.raises(ValueError, match="at least one"):
         Batch.of(pieces)

@@ -17,7 +17,7 @@
 
 # %%
 from llmcourse import Engine
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import ContiguousCache
 from llmcourse.claims import claims, kv_cache as article
 from llmcourse.measure.clock import median_time
@@ -56,7 +56,7 @@ def keys_and_values(ids):
     """What all layers keep of a text: two tensors of shape [L, Hkv, T, D]."""
     cache = ContiguousCache(model.config, model.dtype, model.device, first_tokens=len(ids))
     cache.open(ids, len(ids))
-    model.forward(Batch.of([Piece(ids)], device=model.device), cache, engine.parts)
+    model.forward(Batch.of([Chunk(ids)], device=model.device), cache, engine.parts)
     return cache.slots[0].keys, cache.slots[0].values
 
 

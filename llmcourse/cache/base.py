@@ -38,8 +38,8 @@ class KVCache:
             f"a cache of kind {self.kind!r} cannot take tokens back: close slot {slot} and compute the first {n} again"
         )
 
-    def block_tables(self, pieces: Sequence) -> list[Sequence[int]] | None:
-        """For each piece of a step the blocks of its request, in order; None where there is no pool."""
+    def block_tables(self, chunks: Sequence) -> list[Sequence[int]] | None:
+        """For each chunk of a step the blocks of its request, in order; None where there is no pool."""
         return None
 
 

@@ -129,9 +129,9 @@ class NoCache(KVCache):
         Raises ValueError when a request has a past, which nobody kept.
         """
         window, entries = window_of(self.config, layer) if self.config else None, []
-        for r, piece in enumerate(batch.pieces):
-            if piece.n_past:
-                n = len(piece.ids)
-                raise ValueError(f"without a cache all {piece.length} tokens must be computed, got the last {n}")
-            entries.append(within((k[batch.rows(r)], v[batch.rows(r)]), len(piece.ids), window))
+        for r, chunk in enumerate(batch.chunks):
+            if chunk.n_past:
+                n = len(chunk.ids)
+                raise ValueError(f"without a cache all {chunk.length} tokens must be computed, got the last {n}")
+            entries.append(within((k[batch.rows(r)], v[batch.rows(r)]), len(chunk.ids), window))
         return entries

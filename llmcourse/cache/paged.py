@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache.base import KVCache, window_of, within
 from llmcourse.cache.blocks import BlockPool
 from llmcourse.errors import OutOfMemory, naming_memory
@@ -121,9 +121,9 @@ class PagedCache(KVCache):
         """Give a request's blocks back; their texts are kept until the room is needed. Raises KeyError."""
         self.pool.release(self.slots.pop(slot).blocks)
 
-    def block_tables(self, pieces: Sequence[Piece]) -> list[list[int]]:
-        """For each piece of a step the blocks of its request, in order."""
-        return [self.slots[piece.slot].blocks for piece in pieces]
+    def block_tables(self, chunks: Sequence[Chunk]) -> list[list[int]]:
+        """For each chunk of a step the blocks of its request, in order."""
+        return [self.slots[chunk.slot].blocks for chunk in chunks]
 
     def bytes_for(self, n_tokens: int) -> int:
         """Bytes of the blocks that n tokens of one request fill, over all layers, empty places included."""
@@ -175,9 +175,9 @@ class PagedKV(Sequence):
         return self.batch.n_requests
 
     def __getitem__(self, r: int) -> tuple[Tensor, ...]:
-        piece = self.batch.pieces[r]
-        blocks = self.batch.tables[r, : -(-piece.length // BLOCK_SIZE)]
-        K, V = (pool[blocks].flatten(0, 1)[: piece.length] for pool in (self.keys, self.values))
-        return within((K, V), len(piece.ids), self.window)
+        chunk = self.batch.chunks[r]
+        blocks = self.batch.tables[r, : -(-chunk.length // BLOCK_SIZE)]
+        K, V = (pool[blocks].flatten(0, 1)[: chunk.length] for pool in (self.keys, self.values))
+        return within((K, V), len(chunk.ids), self.window)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache.base import KVCache, window_of, within
 from llmcourse.errors import OutOfMemory
 
@@ -78,14 +78,14 @@ class PoolCache(KVCache):
         """Give a request's blocks back. Raises KeyError for a slot that is not open."""
         self.free += reversed(self.slots.pop(slot).blocks)
 
-    def block_tables(self, pieces: Sequence[Piece]) -> list[list[int]]:
+    def block_tables(self, chunks: Sequence[Chunk]) -> list[list[int]]:
         """The blocks of each request of a step, in the order of its tokens. Raises ValueError where a request has more tokens
         than were reserved."""
         tables = []
-        for piece in pieces:
-            length, blocks = piece.n_past + len(piece.ids), self.slots[piece.slot].blocks
+        for chunk in chunks:
+            length, blocks = chunk.n_past + len(chunk.ids), self.slots[chunk.slot].blocks
             if length > len(blocks) * BLOCK:
-                raise ValueError(f"{length} tokens do not fit into slot {piece.slot}: {len(blocks) * BLOCK} are reserved")
+                raise ValueError(f"{length} tokens do not fit into slot {chunk.slot}: {len(blocks) * BLOCK} are reserved")
             tables.append(blocks[: -(-length // BLOCK)])
         return tables
 
@@ -97,11 +97,11 @@ class PoolCache(KVCache):
         keys[block, :, :, place] = k.to(self.dtype)
         values[block, :, place] = v.to(self.dtype)
         entries = []
-        for table, piece in zip(batch.tables.long(), batch.pieces):
-            blocks = table[: -(-piece.length // BLOCK)]
-            K = keys[blocks].permute(0, 3, 1, 2).flatten(0, 1)[: piece.length]
-            V = values[blocks].permute(0, 2, 1, 3).flatten(0, 1)[: piece.length]
-            entries.append(within((K.to(k.dtype), V.to(v.dtype)), len(piece.ids), window_of(self.config, layer)))
+        for table, chunk in zip(batch.tables.long(), batch.chunks):
+            blocks = table[: -(-chunk.length // BLOCK)]
+            K = keys[blocks].permute(0, 3, 1, 2).flatten(0, 1)[: chunk.length]
+            V = values[blocks].permute(0, 2, 1, 3).flatten(0, 1)[: chunk.length]
+            entries.append(within((K.to(k.dtype), V.to(v.dtype)), len(chunk.ids), window_of(self.config, layer)))
         return entries
 
     def bytes_for(self, n_tokens: int) -> int:

@@ -67,12 +67,12 @@ class Slots(KVCache):
         Raises ValueError, before anything of that request is written, when there is no room for the tokens.
         """
         entries, window = [], window_of(self.config, layer)
-        for r, piece in enumerate(batch.pieces):
-            kept, rows = self.slots[piece.slot], batch.rows(r)
-            if piece.length > kept.capacity or piece.length > kept.reserved:
-                room = f"opened for {kept.capacity}" if piece.length > kept.capacity else f"which has room for {kept.reserved}"
-                raise ValueError(f"{piece.length} tokens do not fit into slot {piece.slot}, {room}; `reserve` makes room")
-            entries.append(self._step(kept, layer, k[rows], v[rows], piece.n_past, window))
+        for r, chunk in enumerate(batch.chunks):
+            kept, rows = self.slots[chunk.slot], batch.rows(r)
+            if chunk.length > kept.capacity or chunk.length > kept.reserved:
+                room = f"opened for {kept.capacity}" if chunk.length > kept.capacity else f"which has room for {kept.reserved}"
+                raise ValueError(f"{chunk.length} tokens do not fit into slot {chunk.slot}, {room}; `reserve` makes room")
+            entries.append(self._step(kept, layer, k[rows], v[rows], chunk.n_past, window))
         return entries
 
     def _first_room(self, n_known: int, capacity: int) -> int:

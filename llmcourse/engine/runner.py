@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.engine.request import Request
 from llmcourse.errors import naming_memory
 from llmcourse.ops import Limits, Parts
@@ -28,16 +28,16 @@ class Runner:
         Raises OutOfMemory naming the size that PyTorch asked for, and whatever a stage raises. Nothing is advanced then,
         and what the cache holds of these requests is worth nothing.
         """
-        pieces = [
-            Piece(request.pending_ids(n), request.n_computed, request.slot, n_sample=int(n == request.n_missing))
+        chunks = [
+            Chunk(request.pending_ids(n), request.n_computed, request.slot, n_sample=int(n == request.n_missing))
             for request, n in step
         ]
-        batch = Batch.of(pieces, self.cache, self.device)
+        batch = Batch.of(chunks, self.cache, self.device)
         way_out = "Bound the step with Engine(max_step_tokens=…), or run fewer requests at once."
         with naming_memory(f"a step of {batch.n_tokens:,} tokens. {way_out}"):
             logits = self.compute(batch)
         if self.cache.keeps_past:
-            for (request, n), piece in zip(step, pieces):
+            for (request, n), chunk in zip(step, chunks):
                 request.n_computed += n
-                self.cache.commit(request.slot, piece.ids)
-        return list(zip((request for (request, _), piece in zip(step, pieces) if piece.n_sample), logits))
+                self.cache.commit(request.slot, chunk.ids)
+        return list(zip((request for (request, _), chunk in zip(step, chunks) if chunk.n_sample), logits))

@@ -29,7 +29,7 @@ _TOO_MUCH = "it holds too much code: a cell that answers many exercises counts o
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadNotebook:
     """What a notebook holds. error: why it is unreadable, "" if it is not; lesson: its number, "" if nothing says it.
 
     marked: whether the builder's mark says the lesson (and not only the file's name); pieces: what is to run;
@@ -55,13 +55,13 @@ class Reader:
         self.root, self.lesson, self.seconds = root, lesson, READ_SECONDS * time_factor
         self._child: Child | None = None
 
-    def read(self, name: str, content: bytes) -> Read:
+    def read(self, name: str, content: bytes) -> ReadNotebook:
         """The notebook in `content`, which is the file `name`'s."""
         started = time.monotonic()
         read = self._read(name, content)
         return replace(read, seconds=time.monotonic() - started)
 
-    def _read(self, name: str, content: bytes) -> Read:
+    def _read(self, name: str, content: bytes) -> ReadNotebook:
         self._child = self._child or Child("llmcourse.grade.reader", {"root": str(self.root), "lesson": self.lesson})
         try:
             self._child.send({"name": name, "content": base64.b64encode(content).decode()})
@@ -77,12 +77,12 @@ class Reader:
                 if answer is None
                 else "Python died while reading it"
             )
-            return Read(error=f"{name} cannot be read: {why}")
+            return ReadNotebook(error=f"{name} cannot be read: {why}")
         try:
-            return Read(**json.loads(answer))
+            return ReadNotebook(**json.loads(answer))
         except (ValueError, TypeError, RecursionError, MemoryError) as error:
             self.close()  # the rest of this line would be taken for the next notebook's
-            return Read(error=f"{name} cannot be read: {type(error).__name__}")
+            return ReadNotebook(error=f"{name} cannot be read: {type(error).__name__}")
 
     def close(self) -> None:
         """End the process."""
@@ -106,29 +106,29 @@ def main() -> None:
         try:
             found = _read(course, parse_notebook(content, path), config["lesson"])
         except UnreadableNotebook as error:
-            found = Read(error=str(error))
+            found = ReadNotebook(error=str(error))
         except (MemoryError, RecursionError, ValueError, TypeError, AttributeError) as error:
-            found = Read(error=f"{path.name} cannot be read: {type(error).__name__}: {error}")
+            found = ReadNotebook(error=f"{path.name} cannot be read: {type(error).__name__}: {error}")
         answer = json.dumps(vars(found))
         if len(answer) > MAX_ANSWER:
-            answer = json.dumps(vars(Read(error=f"{path.name} cannot be read: {_TOO_MUCH}")))
+            answer = json.dumps(vars(ReadNotebook(error=f"{path.name} cannot be read: {_TOO_MUCH}")))
         sys.stdout.write(answer + "\n")
         sys.stdout.flush()
 
 
-def _read(course: Course, notebook: Notebook, asked: str) -> Read:
+def _read(course: Course, notebook: Notebook, asked: str) -> ReadNotebook:
     marked = notebook.marked
     lesson = marked or asked or course.lesson_of(notebook)
     n_cells = sum(bool(cell.source.strip()) for cell in notebook.cells)
     if (asked and lesson != asked) or not any(lab.startswith(f"{lesson}_") for lab in course.labs()):
-        return Read(lesson=lesson, marked=bool(marked), n_cells=n_cells)
+        return ReadNotebook(lesson=lesson, marked=bool(marked), n_cells=n_cells)
     if sum(len(cell.source) for cell in notebook.cells) > MAX_SOURCE:
         raise UnreadableNotebook(f"{notebook.path.name} holds more than {MAX_SOURCE:,} characters of code")
     lab = read_notebook(course.exercise(lesson))
     exercises = [one["name"] for one in lab.metadata["exercises"]]
     pieces, warnings = choose(notebook, lab, exercises)
     imports = [cell.index for cell in notebook.cells if cell.role == "imports"]
-    return Read(
+    return ReadNotebook(
         "",
         lesson,
         bool(marked),

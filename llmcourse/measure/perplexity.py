@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.errors import OutOfMemory
 from llmcourse.model.llama import check_ids
 from llmcourse.ops import Limits, Parts, default_parts
@@ -136,11 +136,11 @@ def _token_nll(compute, cache, ids: list[int], step: int, device) -> Float[Tenso
     (slot, _), scores = cache.open(ids[:1], len(ids)), []
     try:
         for start in range(0, len(ids) - 1, step):
-            piece = ids[start : min(start + step, len(ids) - 1)]
-            if not cache.reserve(slot, start + len(piece)):
-                raise OutOfMemory(f"no memory for a KV cache of {start + len(piece):,} tokens: take a shorter window")
-            logits = compute(Batch.of([Piece(piece, start, slot, n_sample=len(piece))], cache, device))
-            following = torch.tensor(ids[start + 1 : start + 1 + len(piece)], device=logits.device)
+            chunk = ids[start : min(start + step, len(ids) - 1)]
+            if not cache.reserve(slot, start + len(chunk)):
+                raise OutOfMemory(f"no memory for a KV cache of {start + len(chunk):,} tokens: take a shorter window")
+            logits = compute(Batch.of([Chunk(chunk, start, slot, n_sample=len(chunk))], cache, device))
+            following = torch.tensor(ids[start + 1 : start + 1 + len(chunk)], device=logits.device)
             chosen = logits.gather(1, following[:, None])[:, 0].double()
             scores.append(logits.logsumexp(-1).double() - chosen)
     finally:

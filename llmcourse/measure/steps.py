@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import torch
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import ContiguousCache, NoCache
 from llmcourse.measure.clock import median_time
 from llmcourse.ops import Limits, Parts, default_parts
@@ -31,11 +31,11 @@ def step_seconds(
     parts = parts or default_parts(model.device.type)
     if cached:
         cache = _filled(model, length)
-        pieces = [Piece([ANY_ID], n_past=length - 1)]
+        chunks = [Chunk([ANY_ID], n_past=length - 1)]
     else:
-        cache, pieces = NoCache(model.config), [Piece([ANY_ID] * length)]
+        cache, chunks = NoCache(model.config), [Chunk([ANY_ID] * length)]
     compute = model.prepared(parts, cache, Limits(1, length, model.config.context))
-    batch = Batch.of(pieces, cache, model.device)
+    batch = Batch.of(chunks, cache, model.device)
     return median_time(lambda: compute(batch), model.device, runs, warm_up)
 
 
@@ -45,7 +45,7 @@ def _filled(model, length: int) -> ContiguousCache:
     cache = ContiguousCache(config, model.dtype, model.device, first_tokens=length)
     cache.open([ANY_ID] * length, length)
     if length > 1:
-        batch = Batch.of([Piece([ANY_ID] * (length - 1))], cache, model.device)
+        batch = Batch.of([Chunk([ANY_ID] * (length - 1))], cache, model.device)
         shape = (length - 1, config.n_kv_heads, config.head_dim)
         for layer in range(config.n_layers):
             k, v = (torch.randn(shape, device=model.device).to(model.dtype) for _ in range(2))

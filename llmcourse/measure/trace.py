@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Step:
+class TracedStep:
     """One pass through the model.
 
     Args:
@@ -44,15 +44,15 @@ class Trace:
 
     arrival: float
     token_times: list[float]
-    steps: list[Step]
+    steps: list[TracedStep]
 
     @property
-    def prefill(self) -> list[Step]:
+    def prefill(self) -> list[TracedStep]:
         """The steps up to the first token: one, or several where the prompt was computed in pieces."""
         return self.steps[: len(self.steps) - len(self.token_times) + 1]
 
     @property
-    def decode(self) -> list[Step]:
+    def decode(self) -> list[TracedStep]:
         """The steps after the first token, one for each."""
         return self.steps[len(self.prefill) :]
 
@@ -78,7 +78,7 @@ def record(engine: Engine, prompt, n_output: int, busy: Busy | None = None) -> T
             engine.step()
             now = perf_counter()
             n = request.n_computed - past if engine.cache.keeps_past else missing
-            steps.append(Step(n, past, now - started, busy.seconds - before if busy else None))
+            steps.append(TracedStep(n, past, now - started, busy.seconds - before if busy else None))
             started = now
     finally:
         engine.cancel(request)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import NoCache, make_cache
 from llmcourse.errors import PromptTooLong
 from llmcourse.ops import Limits, Parts, as_it_is, default_parts
@@ -30,7 +30,7 @@ class Llama:
     def __init__(self, config, weights, source: str | None = None):
         self.config, self.weights, self.source = config, weights, source
         self.device, self.dtype = weights.embed.device, weights.embed.dtype
-        self._packed: WeakValueDictionary[Callable, Llama] = WeakValueDictionary()
+        self._reordered: WeakValueDictionary[Callable, Llama] = WeakValueDictionary()
 
     @property
     def name(self) -> str:
@@ -42,21 +42,21 @@ class Llama:
         """The fastest tested table for the model's device."""
         return default_parts(self.device.type)
 
-    def packed(self, pack: Callable) -> Llama:
-        """The same model with every linear weight replaced by `pack(weight)`.
+    def reordered(self, reorder: Callable) -> Llama:
+        """The same model with every linear weight replaced by `reorder(weight)`.
 
         The copy is shared by all who use it at the same time (engines on this model), and ends with the last of them. The
-        plain weights stay, for those who look at them: packing costs the memory of a second set (where plain ones are
-        mapped from a file, only of the packed ones).
+        plain weights stay, for those who look at them: reordering costs the memory of a second set (where plain ones are
+        mapped from a file, only of the reordered ones).
         """
-        if pack is as_it_is:
+        if reorder is as_it_is:
             return self
-        copy = self._packed.get(pack)
+        copy = self._reordered.get(reorder)
         if copy is None:
             names = ("q", "k", "v", "o", "gate", "up", "down")
-            layers = [replace(layer, **{name: pack(getattr(layer, name)) for name in names}) for layer in self.weights.layers]
-            weights = replace(self.weights, layers=layers, head=pack(self.weights.head))
-            copy = self._packed[pack] = Llama(self.config, weights, self.source)
+            layers = [replace(layer, **{name: reorder(getattr(layer, name)) for name in names}) for layer in self.weights.layers]
+            weights = replace(self.weights, layers=layers, head=reorder(self.weights.head))
+            copy = self._reordered[reorder] = Llama(self.config, weights, self.source)
         return copy
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ class Llama:
         """
         ids = ids.tolist() if isinstance(ids, Tensor) else list(ids)
         check_ids(ids, self.config)
-        batch = Batch.of([Piece(ids, n_sample=len(ids))], device=self.device)
+        batch = Batch.of([Chunk(ids, n_sample=len(ids))], device=self.device)
         return self.forward(batch, NoCache(self.config), parts or default_parts(self.device.type))
 
     @torch.inference_mode()
@@ -100,14 +100,14 @@ class Llama:
     def prepared(self, parts: Parts, cache, limits: Limits) -> Callable[[Batch], Float[Tensor, "m V"]]:
         """The step of a table on this model and cache: one call computes a whole batch.
 
-        The table's own (`prepare`) where it has one that takes this kind of cache; else layer by layer, with its packed
+        The table's own (`prepare`) where it has one that takes this kind of cache; else layer by layer, with its reordered
         weights. A prepared step owns what it needs: they live as long as it does.
         """
         if parts.prepare is not None and cache.kind in parts.takes:
             step = parts.prepare(self, cache, limits)
             if step is not None:
                 return step
-        model = self.packed(parts.pack)
+        model = self.reordered(parts.reorder)
         return lambda batch: model.forward(batch, cache, parts)
 
 

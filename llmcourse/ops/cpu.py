@@ -12,7 +12,7 @@ from torch import Tensor
 
 from llmcourse.batch import Batch
 from llmcourse.cache.paged import PagedKV
-from llmcourse.ops.packed import linear, pack
+from llmcourse.ops.reordered import linear, reorder
 from llmcourse.ops.paged import attend_paged
 from llmcourse.ops.reference import REFERENCE
 
@@ -75,4 +75,4 @@ def swiglu(
     return linear(F.silu(linear(x, w_gate)) * linear(x, w_up), w_down)
 
 
-CPU = replace(REFERENCE, attend=attend, rms_norm=rms_norm, swiglu=swiglu, linear=linear, pack=pack, name="cpu")
+CPU = replace(REFERENCE, attend=attend, rms_norm=rms_norm, swiglu=swiglu, linear=linear, reorder=reorder, name="cpu")

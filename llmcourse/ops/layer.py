@@ -15,7 +15,7 @@ def layer(
 
     Args:
         x: one row a token.
-        weights: the layer's `LayerWeights`; linear ones as `parts.pack` made them.
+        weights: the layer's `LayerWeights`; linear ones as `parts.reorder` made them.
         number: which layer, from 0.
         angles: cosine and sine of each token's position, [n, D/2] each.
     """

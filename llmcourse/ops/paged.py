@@ -2,7 +2,7 @@
 
 Requests of one new token each, which is decode, go together: a few blocks of every request at a time, with the running
 maximum and sum of an online softmax. A request is left out where it has no more blocks, so the work follows the real
-lengths, not the longest one. A piece of a prompt has many rows that share one gathered copy of their keys: the copy is
+lengths, not the longest one. A chunk of a prompt has many rows that share one gathered copy of their keys: the copy is
 small beside the work.
 """
 
@@ -24,18 +24,18 @@ def attend_paged(q: Float[Tensor, "n Hq D"], kv: PagedKV, batch: Batch, scale: f
     """Causal attention of all requests over a pool.
 
     Args:
-        one: (q, scale, K, V[, visible]) → [n, Hq, D], the table's attention of a single request, for pieces of several rows.
+        one: (q, scale, K, V[, visible]) → [n, Hq, D], the table's attention of a single request, for chunks of several rows.
     """
     out = torch.empty(*q.shape[:2], kv.values.shape[-1], dtype=q.dtype, device=q.device)
-    single = [r for r, piece in enumerate(batch.pieces) if len(piece.ids) == 1]
+    single = [r for r, chunk in enumerate(batch.chunks) if len(chunk.ids) == 1]
     for r in range(batch.n_requests):
-        if len(batch.pieces[r].ids) > 1:
+        if len(batch.chunks[r].ids) > 1:
             out[batch.rows(r)] = one(q[batch.rows(r)], scale, *kv[r])
     if single:
-        single.sort(key=lambda r: -batch.pieces[r].length)  # the longest first: who is left out stands at the end
+        single.sort(key=lambda r: -batch.chunks[r].length)  # the longest first: who is left out stands at the end
         order = torch.tensor(single, device=q.device)
         rows = batch.starts[order].long()
-        lengths = [batch.pieces[r].length for r in single]
+        lengths = [batch.chunks[r].length for r in single]
         out[rows] = decode_paged(q[rows], kv.keys, kv.values, batch.tables[order], lengths, scale, kv.window)
     return out
 

@@ -45,7 +45,7 @@ class Parts:
     takes: the kinds of cache that `prepare` takes; it is not asked for others.
     make_cache: (spec, config, dtype, device) → this table's own cache, or None for the package's.
     sample_rows: many rows at once; without it, a loop over `sample`.
-    pack: called once for every linear weight, before the first step; `linear` gets what it returned. A table with a
+    reorder: called once for every linear weight, before the first step; `linear` gets what it returned. A table with a
         `linear` of its own that wants plain tensors leaves it at `as_it_is`.
     tokenizer, cache: called once, with the model's tokenizer and the cache that was asked for.
     """
@@ -63,7 +63,7 @@ class Parts:
     takes: frozenset[str] = frozenset()
     make_cache: Callable | None = None
     sample_rows: Callable | None = None
-    pack: Callable = as_it_is
+    reorder: Callable = as_it_is
     tokenizer: Callable = as_it_is
     cache: Callable = as_it_is
     name: str = "unnamed"

@@ -41,7 +41,7 @@ class Snippet:
 
 
 @dataclass
-class _Read:
+class _ReadCell:
     """A cell and its tree (None where its syntax is wrong), and which exercises it answers."""
 
     cell: Cell
@@ -71,17 +71,17 @@ def choose(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) -> tuple
     return pieces, [*warnings, *more, *skipped]
 
 
-def answer_cells(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) -> tuple[list[_Read], list[str]]:
+def answer_cells(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) -> tuple[list[_ReadCell], list[str]]:
     """The notebook's cells with the exercises that each answers, and warnings. The last one with an answer counts; the
     untouched cell of an exercise that another cell answers is left out."""
     wanted, read = set(exercises), []
     stubs = {cell.exercise: cell for cell in lab.cells if cell.role == "answer"}
     for cell in notebook.cells:
         try:
-            one = _Read(cell, parse(cell.source))
+            one = _ReadCell(cell, parse(cell.source))
             one.answers = [name for name in defined_names(one.tree) if name in wanted]
         except SyntaxError:
-            one = _Read(cell, None, [cell.exercise] if cell.role == "answer" and cell.exercise in wanted else [])
+            one = _ReadCell(cell, None, [cell.exercise] if cell.role == "answer" and cell.exercise in wanted else [])
         read.append(one)
     written = {name for one in read for name in one.answers if not _is_stub(one, stubs.get(name))}
     read = [one for one in read if not (one.answers and set(one.answers) <= written
@@ -96,7 +96,7 @@ def answer_cells(notebook: Notebook, lab: Notebook, exercises: Iterable[str]) ->
     return read, warnings
 
 
-def _is_stub(one: _Read, stub: Cell | None) -> bool:
+def _is_stub(one: _ReadCell, stub: Cell | None) -> bool:
     """Whether a cell is the lab's own, comments and blanks apart."""
     return stub is not None and one.tree is not None and ast.dump(one.tree) == ast.dump(parse(stub.source))
 
@@ -110,7 +110,7 @@ def sources(notebook: Notebook, exercises: Iterable[str], lab: Notebook | None =
     return {name: one.cell.source for one in read for name in one.answers}
 
 
-def _snippet(one: _Read, own: dict[str, Cell]) -> Snippet | None:
+def _snippet(one: _ReadCell, own: dict[str, Cell]) -> Snippet | None:
     cell, label = one.cell, f"cell {one.cell.index}"
     python = _python(one)
     if one.answers or cell.role in ("answer", "imports"):
@@ -122,13 +122,13 @@ def _snippet(one: _Read, own: dict[str, Cell]) -> Snippet | None:
     return Snippet(label, cell.source, cell.index, python=python, own=True)
 
 
-def _python(one: _Read) -> str:
+def _python(one: _ReadCell) -> str:
     """The cell's source without IPython's lines, "" where it has none."""
     python = as_python(one.cell.source) if one.tree else ""
     return "" if python == one.cell.source else python
 
 
-def _with_what_answers_need(pieces: list[Snippet], read: list[_Read], own: dict[str, Cell]) -> tuple[list[Snippet], list[str]]:
+def _with_what_answers_need(pieces: list[Snippet], read: list[_ReadCell], own: dict[str, Cell]) -> tuple[list[Snippet], list[str]]:
     """The pieces, with statements that a learner added to the lab's own cells where what runs needs their names; and
     what is needed but set only by a demonstration, which does not run."""
     trees = [tree for piece in pieces if (tree := _tree(piece))]
@@ -160,14 +160,14 @@ def _is_changed(cell: Cell, own: dict[str, Cell]) -> bool:
     return cell.role in ("own", "check") and source_digest(cell.source) not in own
 
 
-def _added(one: _Read, own: dict[str, Cell]) -> list[ast.stmt]:
+def _added(one: _ReadCell, own: dict[str, Cell]) -> list[ast.stmt]:
     """Assignments that the lab's own version of the cell does not have."""
     before = own.get(one.cell.digest)
     known = {ast.dump(node) for node in parse(before.source).body} if before else set()
     return [node for node in one.tree.body if isinstance(node, _ASSIGNMENTS) and ast.dump(node) not in known]
 
 
-def _set_elsewhere(needed: set[str], read: list[_Read], own: dict[str, Cell]) -> list[str]:
+def _set_elsewhere(needed: set[str], read: list[_ReadCell], own: dict[str, Cell]) -> list[str]:
     """Words for each needed name that only a demonstration or a check sets."""
     found = []
     for one in read:

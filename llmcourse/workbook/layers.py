@@ -16,7 +16,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import NoCache
 from llmcourse.errors import CourseError
 from llmcourse.model.llama import Llama, check_ids
@@ -140,7 +140,7 @@ def recorded(model: Llama, ids: Sequence[int]) -> list[Call]:
 
         return call
 
-    batch = Batch.of([Piece(ids, n_sample=len(ids))], device=model.device)
+    batch = Batch.of([Chunk(ids, n_sample=len(ids))], device=model.device)
     table = REFERENCE.wrapped(note)
     logits = model.forward(batch, NoCache(model.config), replace(table, layer=note("layer", table.layer)))
     whole = Call(None, "the whole forward pass", "forward", (ids, model.weights, model.config), logits)
@@ -174,12 +174,12 @@ def _names(weights) -> dict[tuple[str, int], tuple[int | None, str]]:
 def functions_of(mine: Parts | Mapping[str, Callable]) -> dict[str, Callable]:
     """The functions to compare by entry of the table, each taking the arguments of that entry."""
     if isinstance(mine, Parts):
-        pack = mine.pack
-        own = {} if mine.layer is composed else {"layer": lambda x, w, *others: mine.layer(x, _packed(w, pack), *others)}
+        reorder = mine.reorder
+        own = {} if mine.layer is composed else {"layer": lambda x, w, *others: mine.layer(x, _reordered(w, reorder), *others)}
         return own | {
             "embed": mine.embed, "rope_angles": mine.rope_angles, "rms_norm": mine.rms_norm,
-            "linear": lambda x, W, bias=None: mine.linear(x, pack(W), bias), "rope": mine.rope, "attend": mine.attend,
-            "swiglu": lambda x, gate, up, down, _: mine.swiglu(x, pack(gate), pack(up), pack(down), mine.linear),
+            "linear": lambda x, W, bias=None: mine.linear(x, reorder(W), bias), "rope": mine.rope, "attend": mine.attend,
+            "swiglu": lambda x, gate, up, down, _: mine.swiglu(x, reorder(gate), reorder(up), reorder(down), mine.linear),
         }  # fmt: skip
     if not isinstance(mine, Mapping) or not mine or set(mine) - set(LEARNERS):
         given = sorted(set(mine) - set(LEARNERS)) if isinstance(mine, Mapping) and mine else mine
@@ -188,9 +188,9 @@ def functions_of(mine: Parts | Mapping[str, Callable]) -> dict[str, Callable]:
     return {LEARNERS[name][0]: LEARNERS[name][1](function) for name, function in mine.items()}
 
 
-def _packed(weights, pack: Callable):
+def _reordered(weights, reorder: Callable):
     """A layer's weights as the table's `layer` gets them."""
-    return replace(weights, **{name: pack(getattr(weights, name)) for name in ("q", "k", "v", "o", "gate", "up", "down")})
+    return replace(weights, **{name: reorder(getattr(weights, name)) for name in ("q", "k", "v", "o", "gate", "up", "down")})
 
 
 def _compare(call: Call, function: Callable) -> Row:

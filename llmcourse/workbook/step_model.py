@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import KVCache
 from llmcourse.ops import default_parts
 
@@ -28,7 +28,7 @@ class StepModel:
 
     def __init__(self, model, make_cache: Callable):
         self.parts = default_parts(model.device.type)
-        self.model, self.make_cache = model.packed(self.parts.pack), make_cache
+        self.model, self.make_cache = model.reordered(self.parts.reorder), make_cache
         self.fed: list[int] = []
 
     def new_cache(self, capacity: int):
@@ -50,7 +50,7 @@ class StepModel:
             raise ValueError(f"{len(ids)} ids and {len(positions)} positions: each token needs one")
         self.fed.append(len(ids))
         device = self.model.device
-        batch = Batch.of([Piece(list(ids), n_past=int(positions[0]))], device=device)
+        batch = Batch.of([Chunk(list(ids), n_past=int(positions[0]))], device=device)
         batch = replace(batch, positions=torch.tensor(list(positions), dtype=torch.long, device=device))
         return self.model.forward(batch, _OneText(cache), self.parts)[0]
 

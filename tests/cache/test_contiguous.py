@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import ContiguousCache, NoCache
 from llmcourse.errors import OutOfMemory
 from tests.caches import opened
@@ -18,8 +18,8 @@ def draw(n, seed):
 
 
 def step(cache, layer, pieces, seed):
-    batch = Batch.of([Piece([1] * n, past, slot) for n, past, slot in pieces])
-    assert all(cache.reserve(piece.slot, piece.length) for piece in batch.pieces)
+    batch = Batch.of([Chunk([1] * n, past, slot) for n, past, slot in pieces])
+    assert all(cache.reserve(piece.slot, piece.length) for piece in batch.chunks)
     k, v = draw(batch.n_tokens, seed), draw(batch.n_tokens, seed + 1)
     return k, v, cache.update(layer, k, v, batch)
 
@@ -124,7 +124,7 @@ def test_tokens_beyond_the_capacity_are_refused_before_anything_is_written():
     with pytest.raises(ValueError, match="5 tokens do not fit into slot 0, opened for 4"):
         cache.reserve(slot, 5)
     with pytest.raises(ValueError, match="5 tokens do not fit into slot 0, opened for 4"):
-        cache.update(0, draw(2, 3), draw(2, 4), Batch.of([Piece([1, 1], 3, slot)]))
+        cache.update(0, draw(2, 3), draw(2, 4), Batch.of([Chunk([1, 1], 3, slot)]))
     assert torch.equal(cache.slots[slot].keys[0, :, :3], before)
 
 
@@ -132,7 +132,7 @@ def test_tokens_without_room_are_refused_since_an_update_never_allocates():
     cache = ContiguousCache(TINY, torch.float32, "cpu", first_tokens=3)
     slot = opened(cache, 9, 1)
     with pytest.raises(ValueError, match="4 tokens do not fit into slot 0, which has room for 3; `reserve` makes room"):
-        cache.update(0, draw(4, 3), draw(4, 4), Batch.of([Piece([1] * 4, 0, slot)]))
+        cache.update(0, draw(4, 3), draw(4, 4), Batch.of([Chunk([1] * 4, 0, slot)]))
 
 
 def test_a_closed_slot_is_used_again_and_closing_twice_is_an_error():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from llmcourse import Engine, SamplingParams
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import make_cache
 from llmcourse.cache.base import within
 from llmcourse.ops import CPU, FUSED, REFERENCE
@@ -36,7 +36,7 @@ def masked(q, kv, batch, scale, window):
 def expected(ids):
     """Logits of every position: the model without windows in its config, and attention that knows them."""
     layers = iter(WINDOWS)
-    parts = replace(REFERENCE, attend=lambda q, kv, batch, scale: masked(q, kv, Batch.of([Piece([1])]), scale, next(layers)))
+    parts = replace(REFERENCE, attend=lambda q, kv, batch, scale: masked(q, kv, Batch.of([Chunk([1])]), scale, next(layers)))
     return model(None)(ids, parts)
 
 
@@ -44,7 +44,7 @@ def in_pieces(tiny, spec, ids, pieces, parts=CPU):
     cache = make_cache(spec, tiny.config, tiny.dtype, "cpu")
     slot, logits, start = opened(cache, len(ids)), [], 0
     for n in pieces:
-        batch = Batch.of([Piece(ids[start : start + n], start, slot, n_sample=n)], cache)
+        batch = Batch.of([Chunk(ids[start : start + n], start, slot, n_sample=n)], cache)
         logits.append(tiny.forward(batch, cache, parts))
         start += n
     return torch.cat(logits)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import ContiguousCache, PagedCache, make_cache, parse_spec
 from llmcourse.errors import OutOfMemory
 from llmcourse.ops import REFERENCE
@@ -30,7 +30,7 @@ def fill(caches, ids, seed, start=0):
     for cache in caches:
         slot, n_found = cache.open(ids, len(ids) + 20)
         assert n_found == 0 and cache.reserve(slot, len(ids))
-        batch = Batch.of([Piece(ids, 0, slot)], cache)
+        batch = Batch.of([Chunk(ids, 0, slot)], cache)
         for layer in range(TINY.n_layers):
             kv = cache.update(layer, draw(len(ids), seed + layer), draw(len(ids), seed + 50 + layer), batch)
             if layer == 1:
@@ -68,10 +68,10 @@ def test_attention_over_blocks_is_attention_over_the_gathered_tokens(window):
     for i, length in enumerate((1, 16, 17, 300, 290)):
         ids = [i] * length
         slot, _ = cache.open(ids, length)
-        batch = Batch.of([Piece(ids, 0, slot)], cache)
+        batch = Batch.of([Chunk(ids, 0, slot)], cache)
         cache.update(0, draw(length, i), draw(length, 100 + i), batch)
         n = 3 if length == 290 else 1
-        pieces.append(Piece(ids[-n:], length - n, slot))
+        pieces.append(Chunk(ids[-n:], length - n, slot))
     batch = Batch.of(pieces, cache)
     kv = cache.update(0, draw(batch.n_tokens, 77), draw(batch.n_tokens, 78), batch)
     q = draw(batch.n_tokens, 5, TINY.n_heads)
@@ -89,7 +89,7 @@ def test_tokens_taken_back_from_a_shared_block_are_written_anew_in_a_copy():
     before = cache.keys[:, cache.slots[one].blocks].clone()
     cache.truncate(two, 20)
     assert cache.reserve(two, 21)
-    batch = Batch.of([Piece([90], 20, two)], cache)
+    batch = Batch.of([Chunk([90], 20, two)], cache)
     kv = cache.update(0, draw(1, 8), draw(1, 9), batch)
     assert torch.equal(cache.keys[:, cache.slots[one].blocks], before)
     assert torch.equal(kv[0][0][:20], draw(33, 3)[:20]) and torch.equal(kv[0][0][20:], draw(1, 8))

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import QuantizedCache, Scheme, make_cache
 from llmcourse.cache.codes import pack, unpack
 from llmcourse.cache.coded import dequantize, quantize
@@ -39,7 +39,7 @@ def through_the_cache(model, cache, ids, pieces, parts=CPU):
     """Logits of all ids, computed in pieces of the given sizes."""
     slot, logits, start = opened(cache, len(ids)), [], 0
     for n in pieces:
-        batch = Batch.of([Piece(ids[start : start + n], start, slot, n_sample=n)])
+        batch = Batch.of([Chunk(ids[start : start + n], start, slot, n_sample=n)])
         logits.append(model.forward(batch, cache, parts))
         start += n
     return torch.cat(logits)
@@ -104,7 +104,7 @@ def test_codes_depend_on_the_tokens_alone(spec, pieces):
         cache = make(spec, torch.float32)
         slot, start = opened(cache, 90), 0
         for n in sizes:
-            cache.update(0, k[start : start + n], v[start : start + n], Batch.of([Piece([1] * n, start, slot)]))
+            cache.update(0, k[start : start + n], v[start : start + n], Batch.of([Chunk([1] * n, start, slot)]))
             start += n
         n = cache.scheme.n_quantized(90)
         kept = cache.slots[slot]
@@ -116,8 +116,8 @@ def test_codes_depend_on_the_tokens_alone(spec, pieces):
 def test_the_newest_tokens_and_the_unfinished_block_are_seen_as_they_were():
     cache = make("int4:channel/16", torch.float32)
     slot, k = opened(cache, 100), draw(71, TINY.n_kv_heads, TINY.head_dim)
-    cache.update(0, k[:70], k[:70], Batch.of([Piece([1] * 70, 0, slot)]))
-    ((K, V),) = cache.update(0, k[70:], k[70:], Batch.of([Piece([1], 70, slot)]))
+    cache.update(0, k[:70], k[:70], Batch.of([Chunk([1] * 70, 0, slot)]))
+    ((K, V),) = cache.update(0, k[70:], k[70:], Batch.of([Chunk([1], 70, slot)]))
     quantized = (71 - TAIL) // 16 * 16
     assert torch.equal(K[quantized:], k[quantized:]) and torch.equal(V[quantized:], k[quantized:])
     assert not torch.isclose(K[:quantized], k[:quantized], rtol=0, atol=1e-4).all() and K.shape == k.shape
@@ -130,8 +130,8 @@ def test_keys_per_channel_are_grouped_over_tokens_and_values_over_channels():
     k[:, :, 3], v = 250.0, draw(60, TINY.n_kv_heads, TINY.head_dim, seed=2)
     v[5] = -3.0
     slot = opened(cache, 60)
-    cache.update(0, k[:59], v[:59], Batch.of([Piece([1] * 59, 0, slot)]))
-    ((K, V),) = cache.update(0, k[59:], v[59:], Batch.of([Piece([1], 59, slot)]))
+    cache.update(0, k[:59], v[:59], Batch.of([Chunk([1] * 59, 0, slot)]))
+    ((K, V),) = cache.update(0, k[59:], v[59:], Batch.of([Chunk([1], 59, slot)]))
     assert torch.equal(K[:, :, 3], k[:, :, 3]) and (K - k).abs().max() < 0.3
     assert torch.equal(V[5], v[5]) and not torch.equal(V[:16], v[:16])
 
@@ -143,7 +143,7 @@ def test_bytes_are_counted_as_they_are_held(spec):
     slot = opened(cache, 96)
     for layer in range(TINY.n_layers):
         k = draw(96, TINY.n_kv_heads, TINY.head_dim)
-        cache.update(layer, k, k, Batch.of([Piece([1] * 96, 0, slot)]))
+        cache.update(layer, k, k, Batch.of([Chunk([1] * 96, 0, slot)]))
     ring = cache.slots[slot].ring
     unquantized = 96 - cache.scheme.n_quantized(96)
     free = ring[..., : ring.shape[3] - unquantized, :].numel() * ring.element_size()
@@ -164,11 +164,11 @@ def test_memory_grows_with_the_tokens_and_not_with_the_capacity():
     slot = opened(cache, 1_000_000, 100)
     k = draw(100, TINY.n_kv_heads, TINY.head_dim)
     for layer in range(TINY.n_layers):
-        cache.update(layer, k, k, Batch.of([Piece([1] * 100, 0, slot)]))
+        cache.update(layer, k, k, Batch.of([Chunk([1] * 100, 0, slot)]))
     assert cache.nbytes == cache.bytes_for(100)
     assert cache.reserve(slot, 101)
     for layer in range(TINY.n_layers):
-        cache.update(layer, k[:1], k[:1], Batch.of([Piece([1], 100, slot)]))
+        cache.update(layer, k[:1], k[:1], Batch.of([Chunk([1], 100, slot)]))
     assert cache.nbytes == cache.bytes_for(200)
 
 
@@ -189,8 +189,8 @@ def test_what_was_in_memory_before_never_shows(tiny, monkeypatch, spec):
 def test_requests_in_one_step_stay_apart(tiny, spec):
     cache = make(spec)
     a, b = opened(cache, 61), opened(cache, 61)
-    tiny.forward(Batch.of([Piece(IDS[:50], 0, a), Piece(IDS[20:23], 0, b)]), cache, CPU)
-    both = tiny.forward(Batch.of([Piece(IDS[23:60], 3, b, n_sample=37), Piece(IDS[50:51], 50, a)]), cache, CPU)
+    tiny.forward(Batch.of([Chunk(IDS[:50], 0, a), Chunk(IDS[20:23], 0, b)]), cache, CPU)
+    both = tiny.forward(Batch.of([Chunk(IDS[23:60], 3, b, n_sample=37), Chunk(IDS[50:51], 50, a)]), cache, CPU)
     torch.testing.assert_close(both[:37], through_the_cache(tiny, make(spec), IDS[20:60], [40])[3:], rtol=0, atol=1e-12)
     torch.testing.assert_close(both[37:], through_the_cache(tiny, make(spec), IDS[:51], [51])[50:], rtol=0, atol=1e-12)
 
@@ -200,7 +200,7 @@ def test_tokens_beyond_the_capacity_are_refused():
     slot = opened(cache, 4)
     k = draw(5, TINY.n_kv_heads, TINY.head_dim)
     with pytest.raises(ValueError, match="5 tokens do not fit into slot 0, opened for 4"):
-        cache.update(0, k, k, Batch.of([Piece([1] * 5, 0, slot)]))
+        cache.update(0, k, k, Batch.of([Chunk([1] * 5, 0, slot)]))
 
 
 def test_fewer_bits_lose_more(tiny):

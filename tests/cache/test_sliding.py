@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import SlidingWindowCache
 from llmcourse.ops import CPU, REFERENCE
 from llmcourse.ops.reference import grouped_attention
@@ -42,7 +42,7 @@ def through_the_cache(model, cache, ids, pieces, parts=CPU):
     """Logits of all ids, computed in pieces of the given sizes."""
     slot, logits, start = opened(cache, len(ids)), [], 0
     for n in pieces:
-        batch = Batch.of([Piece(ids[start : start + n], start, slot, n_sample=n)])
+        batch = Batch.of([Chunk(ids[start : start + n], start, slot, n_sample=n)])
         logits.append(model.forward(batch, cache, parts))
         start += n
     cache.close(slot)
@@ -113,8 +113,8 @@ def test_what_was_in_memory_before_never_shows(tiny, monkeypatch):
 def test_requests_in_one_step_stay_apart(tiny):
     cache = new_cache(6, 2)
     a, b = opened(cache, 40), opened(cache, 40)
-    tiny.forward(Batch.of([Piece(IDS[:15], 0, a), Piece(IDS[20:23], 0, b)]), cache, CPU)
-    both = tiny.forward(Batch.of([Piece(IDS[23:33], 3, b, n_sample=10), Piece(IDS[15:16], 15, a)]), cache, CPU)
+    tiny.forward(Batch.of([Chunk(IDS[:15], 0, a), Chunk(IDS[20:23], 0, b)]), cache, CPU)
+    both = tiny.forward(Batch.of([Chunk(IDS[23:33], 3, b, n_sample=10), Chunk(IDS[15:16], 15, a)]), cache, CPU)
     torch.testing.assert_close(both[:10], tiny(IDS[20:33], masked(6, 2))[3:], **EXACT)
     torch.testing.assert_close(both[10:], tiny(IDS[:16], masked(6, 2))[15:], **EXACT)
 
@@ -125,7 +125,7 @@ def test_tokens_beyond_the_capacity_are_refused_before_anything_is_written():
     before = cache.slots[slot].keys.clone().nan_to_num()
     k = torch.ones(5, TINY.n_kv_heads, TINY.head_dim)
     with pytest.raises(ValueError, match="5 tokens do not fit into slot 0, opened for 4"):
-        cache.update(0, k, k, Batch.of([Piece([1] * 5, 0, slot)]))
+        cache.update(0, k, k, Batch.of([Chunk([1] * 5, 0, slot)]))
     assert torch.equal(cache.slots[slot].keys.nan_to_num(), before)
 
 

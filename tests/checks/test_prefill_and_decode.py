@@ -15,7 +15,7 @@ from tests.random_model import TINY, random_model
 from torch.utils.flop_counter import FlopCounterMode
 
 from llmcourse import given
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import ContiguousCache
 from llmcourse.measure import roofline
 from llmcourse.measure.clock import Latency
@@ -36,9 +36,9 @@ def test_the_labs_flops_are_those_that_pytorch_counts(lab, n, past):
     model, cache = random_model(dtype=torch.float32), ContiguousCache(TINY, torch.float32, "cpu")
     slot = opened(cache, n + past)
     if past:
-        model.forward(Batch.of([Piece([1] * past, slot=slot, n_sample=0)]), cache, REFERENCE)
+        model.forward(Batch.of([Chunk([1] * past, slot=slot, n_sample=0)]), cache, REFERENCE)
     with FlopCounterMode(display=False) as counter:
-        model.forward(Batch.of([Piece([2] * n, past, slot)]), cache, REFERENCE)
+        model.forward(Batch.of([Chunk([2] * n, past, slot)]), cache, REFERENCE)
     masked = TINY.n_layers * 4 * TINY.n_heads * TINY.head_dim * n * (n - 1) // 2  # scores of the future, computed and masked
     assert lab.forward_flops(TINY, n, past) == counter.get_total_flops() - masked
 

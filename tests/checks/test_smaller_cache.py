@@ -9,7 +9,7 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from llmcourse import given
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import SlidingWindowCache
 from llmcourse.checks.rng import Rng
 from llmcourse.checks.smaller_cache_inputs import attended, held, spread
@@ -98,7 +98,7 @@ def test_a_window_sees_what_the_engines_sees(lab):
     mine, ours = lab.SlidingWindowCache(7, 2), SlidingWindowCache(TINY, torch.float64, "cpu", 7, 2)
     slot, start = opened(ours, 40), 0
     for n in (4, 1, 12, 1, 1, 21):
-        rows, batch = slice(start, start + n), Batch.of([Piece([1] * n, start, slot)])
+        rows, batch = slice(start, start + n), Batch.of([Chunk([1] * n, start, slot)])
         want = REFERENCE.attend(q[rows], ours.update(1, k[rows], v[rows], batch), batch, 0.3)
         got = REFERENCE.attend(q[rows], [mine.update(1, k[rows], v[rows])], batch, 0.3)
         torch.testing.assert_close(got, want, rtol=0, atol=1e-12)

@@ -124,10 +124,10 @@ def test_a_sampler_of_many_rows_chooses_for_all_and_one_bad_row_falls_back_to_sa
 def test_packed_weights_end_with_the_last_engine_that_uses_them():
     model = random_model(dtype=torch.float32)
     one, two = Engine(model, CPU), Engine(model, CPU)
-    packed = model.packed(CPU.pack)
-    assert model.packed(CPU.pack) is packed
-    gone = weakref.ref(packed)
-    del packed, one
+    reordered = model.reordered(CPU.reorder)
+    assert model.reordered(CPU.reorder) is reordered
+    gone = weakref.ref(reordered)
+    del reordered, one
     gc.collect()
     assert gone() is not None
     del two

@@ -15,7 +15,7 @@ import torch
 pytest.importorskip("numba")
 
 from llmcourse import Engine, SamplingParams
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache.pool import PoolCache
 from llmcourse.errors import NonFiniteLogits, UnsupportedModel
 from llmcourse.ops import CPU, NUMBA, NUMBA_FAST, REFERENCE, Limits
@@ -147,7 +147,7 @@ def test_a_draw_costs_no_more_than_step_and_draw_alone():
     engine_step = model.prepared(NUMBA, cache, Limits(1, 8, 64))
     slot, _ = cache.open([1], 64)
     cache.reserve(slot, 64)
-    batch = Batch.of([Piece([5], 20, slot)], cache)
+    batch = Batch.of([Chunk([5], 20, slot)], cache)
     logits = engine_step(batch)[0].clone()
 
     def timed(work):

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from llmcourse import Engine, SamplingParams
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import ContiguousCache
 from llmcourse.model.load import load_model
 from llmcourse.ops import CPU, REFERENCE
@@ -54,10 +54,10 @@ def test_logits_of_512_tokens_equal_transformers(model, parts, long_ids, long_lo
 
 
 def test_the_engine_s_packed_weights_give_the_same_logits(model, long_ids, long_logits):
-    packed = model.packed(CPU.pack)
+    reordered = model.reordered(CPU.reorder)
     cache = ContiguousCache(model.config, model.dtype, "cpu")
     opened(cache, 512)
-    assert_close_logits(packed.forward(Batch.of([Piece(long_ids, n_sample=512)]), cache, CPU), long_logits)
+    assert_close_logits(reordered.forward(Batch.of([Chunk(long_ids, n_sample=512)]), cache, CPU), long_logits)
 
 
 def test_the_capital_of_france_gives_the_ids_of_transformers(model, tokenizer, hf_default_model):
@@ -118,13 +118,13 @@ def test_greedy_ids_do_not_depend_on_the_arrangement(model, expected, settings):
 
 
 def test_any_split_of_the_prompt_gives_the_same_last_logits(model, long_ids, long_logits):
-    ids, packed = long_ids[:96], model.packed(CPU.pack)
+    ids, reordered = long_ids[:96], model.reordered(CPU.reorder)
     wanted = long_logits[95]
     for split in (1, 2, 31, 48, 64, 94, 95):
         cache = ContiguousCache(model.config, model.dtype, "cpu")
         opened(cache, 96)
-        packed.forward(Batch.of([Piece(ids[:split], n_sample=0)]), cache, CPU)
-        last = packed.forward(Batch.of([Piece(ids[split:], split)]), cache, CPU)[0]
+        reordered.forward(Batch.of([Chunk(ids[:split], n_sample=0)]), cache, CPU)
+        last = reordered.forward(Batch.of([Chunk(ids[split:], split)]), cache, CPU)[0]
         assert (last - wanted).abs().max() <= MAX
 
 

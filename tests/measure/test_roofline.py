@@ -10,7 +10,7 @@ from tests.caches import opened
 from tests.random_model import TINY, random_model
 from torch.utils.flop_counter import FlopCounterMode
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import ContiguousCache, NoCache
 from llmcourse.measure.roofline import (
     Ceilings, Placed, Work, forward_bytes, forward_flops, kv_bytes, roofline_seconds, step_work, weight_bytes_read,
@@ -30,8 +30,8 @@ def counted_by_pytorch(config, pieces: list[tuple[int, int, int]]) -> int:
     slots = [opened(cache, n + past) for n, past, _ in pieces]
     for (_, past, _), slot in zip(pieces, slots):
         if past:
-            model.forward(Batch.of([Piece([1] * past, slot=slot, n_sample=0)]), cache, REFERENCE)
-    batch = Batch.of([Piece([2] * n, past, slot, n_sample) for (n, past, n_sample), slot in zip(pieces, slots)])
+            model.forward(Batch.of([Chunk([1] * past, slot=slot, n_sample=0)]), cache, REFERENCE)
+    batch = Batch.of([Chunk([2] * n, past, slot, n_sample) for (n, past, n_sample), slot in zip(pieces, slots)])
     with FlopCounterMode(display=False) as counter:
         model.forward(batch, cache, REFERENCE)
     return counter.get_total_flops()

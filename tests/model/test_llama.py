@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from llmcourse import load_model
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.cache import ContiguousCache
 from llmcourse.errors import PromptTooLong
 from llmcourse.ops import CPU, REFERENCE
@@ -46,7 +46,7 @@ def test_logits_at_late_positions_equal_transformers(kind, start, tmp_path):
     ours = load_model(tmp_path, device="cpu", dtype="float32")
     ids = random_ids(41, ours.config.vocab_size, 9)
     wanted = transformers_logits(theirs, ids, torch.arange(start, start + 41))
-    batch = replace(Batch.of([Piece(ids.tolist(), n_sample=41)]), positions=torch.arange(start, start + 41))
+    batch = replace(Batch.of([Chunk(ids.tolist(), n_sample=41)]), positions=torch.arange(start, start + 41))
     cache = ContiguousCache(ours.config, torch.float32, "cpu")
     opened(cache, 41)
     torch.testing.assert_close(ours.forward(batch, cache, CPU), wanted, rtol=0, atol=TINY_LOGITS)
@@ -82,12 +82,12 @@ def test_the_comparison_notices_one_wrong_number(change, tmp_path):
 def test_packed_weights_are_shared_and_leave_the_plain_weights(tmp_path):
     write_tiny(tmp_path, "llama-bias", seed=0)
     ours = load_model(tmp_path, device="cpu", dtype="float32")
-    packed = ours.packed(CPU.pack)
-    assert ours.packed(CPU.pack) is packed and ours.packed(REFERENCE.pack) is ours
+    reordered = ours.reordered(CPU.reorder)
+    assert ours.reordered(CPU.reorder) is reordered and ours.reordered(REFERENCE.reorder) is ours
     assert isinstance(ours.weights.layers[0].q, torch.Tensor)
-    batch = Batch.of([Piece(range(17), n_sample=17)])
+    batch = Batch.of([Chunk(range(17), n_sample=17)])
     logits = []
-    for model in (ours, packed):
+    for model in (ours, reordered):
         cache = ContiguousCache(ours.config, torch.float32, "cpu")
         opened(cache, 17)
         logits.append(model.forward(batch, cache, CPU))

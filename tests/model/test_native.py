@@ -11,7 +11,7 @@ pytest.importorskip("numba")
 from gguf import GGMLQuantizationType
 
 from llmcourse import Engine, SamplingParams
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.model.load import load_model
 from llmcourse.ops import NUMBA, REFERENCE
 from llmcourse.ops.numba import jit, native, packed_file, table
@@ -56,7 +56,7 @@ def logits_of(engine, ids):
     """Logits after each token, by the engine's own step and cache."""
     slot, _ = engine.cache.open(ids, len(ids))
     engine.cache.reserve(slot, len(ids))
-    return engine.runner.compute(Batch.of([Piece(ids, 0, slot, n_sample=len(ids))], engine.cache))
+    return engine.runner.compute(Batch.of([Chunk(ids, 0, slot, n_sample=len(ids))], engine.cache))
 
 
 def test_the_second_time_the_tiles_are_mapped_and_nothing_is_packed(tmp_path, cache_folder, monkeypatch):

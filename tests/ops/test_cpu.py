@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.ops import CPU, FUSED, REFERENCE, STAGES
 from llmcourse.ops.reference import grouped_attention
 
@@ -57,9 +57,9 @@ def test_swiglu_equals_the_reference_and_uses_the_given_linear():
 
 
 def attention_case(pieces, Hq=6, Hkv=2, D=10, dtype=torch.float32):
-    batch = Batch.of([Piece([1] * n, n_past=past) for n, past in pieces])
+    batch = Batch.of([Chunk([1] * n, n_past=past) for n, past in pieces])
     q = draw(batch.n_tokens, Hq, D, dtype=dtype)
-    kv = [(draw(T, Hkv, D, seed=r, dtype=dtype), draw(T, Hkv, D, seed=50 + r, dtype=dtype)) for r, T in enumerate(piece.length for piece in batch.pieces)]
+    kv = [(draw(T, Hkv, D, seed=r, dtype=dtype), draw(T, Hkv, D, seed=50 + r, dtype=dtype)) for r, T in enumerate(piece.length for piece in batch.chunks)]
     return q, kv, batch
 
 
@@ -89,7 +89,7 @@ def test_reference_attention_equals_a_loop_over_heads_and_positions():
 @pytest.mark.parametrize("table", [REFERENCE, CPU], ids=["reference", "cpu"])
 def test_decode_equals_the_last_row_of_prefill(table):
     q, kv, batch = attention_case([(9, 0)])
-    one = Batch.of([Piece([1], n_past=8)])
+    one = Batch.of([Chunk([1], n_past=8)])
     torch.testing.assert_close(
         table.attend(q[-1:], kv, one, 0.31), table.attend(q, kv, batch, 0.31)[-1:], rtol=0, atol=FLOAT32_SUM
     )

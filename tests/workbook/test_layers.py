@@ -159,8 +159,8 @@ def test_a_table_of_parts_is_compared_stage_by_stage(dtype):
 
 
 def test_a_table_s_linear_gets_what_its_pack_made(tiny):
-    packed = replace(REFERENCE, pack=lambda W: ("packed", W), linear=lambda x, W, bias=None: reference.linear(x, W[1], bias))
-    rows = rows_of(packed, tiny)
+    reordered = replace(REFERENCE, reorder=lambda W: ("reordered", W), linear=lambda x, W, bias=None: reference.linear(x, W[1], bias))
+    rows = rows_of(reordered, tiny)
     assert {row.status for row in rows} == {OK} and "head" in {row.stage for row in rows}
 
 

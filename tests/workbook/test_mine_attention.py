@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from llmcourse import Engine, SamplingParams, given
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.errors import StageFailed
 from llmcourse.ops import REFERENCE
 from llmcourse.workbook.adapters.attention import learner_attend
@@ -29,7 +29,7 @@ def attend():
 def step(*sizes):
     """A float64 step of requests with (new tokens, past) each: q, kv, batch."""
     draw = torch.Generator().manual_seed(7)
-    batch = Batch.of([Piece([1] * n, past) for n, past in sizes])
+    batch = Batch.of([Chunk([1] * n, past) for n, past in sizes])
     kv = [tuple(torch.randn(2, n + past, N_KV, SIZE, generator=draw, dtype=torch.float64)) for n, past in sizes]
     return torch.randn(batch.n_tokens, N_HEADS, SIZE, generator=draw, dtype=torch.float64), kv, batch
 

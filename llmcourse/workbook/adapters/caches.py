@@ -53,12 +53,12 @@ class LearnerCache(KVCache):
     def update(self, layer: int, k: Tensor, v: Tensor, batch: Batch) -> list[tuple[Tensor, ...]]:
         """Each request's rows go into its own cache; what that shows them goes to attention."""
         entries = []
-        for r, piece in enumerate(batch.pieces):
-            one, capacity = self.slots[piece.slot]
-            if piece.length > capacity:
-                raise ValueError(f"{piece.length} tokens do not fit into slot {piece.slot}, opened for {capacity}")
+        for r, chunk in enumerate(batch.chunks):
+            one, capacity = self.slots[chunk.slot]
+            if chunk.length > capacity:
+                raise ValueError(f"{chunk.length} tokens do not fit into slot {chunk.slot}, opened for {capacity}")
             with torch.device(k.device):  # what the learner's code makes, positions above all, lies beside k
-                entries.append(self._update(one, layer, k[batch.rows(r)], v[batch.rows(r)], piece.length))
+                entries.append(self._update(one, layer, k[batch.rows(r)], v[batch.rows(r)], chunk.length))
         return entries
 
 

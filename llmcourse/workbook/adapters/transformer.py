@@ -53,11 +53,11 @@ def learner_block(parts: Parts, answers: dict[str, object], use: Use) -> Parts:
             return composed(x, weights, number, angles, batch, cache, parts, config)
         weights = replace(weights, **{name: _plain(getattr(weights, name)) for name in LINEAR})
         out = torch.empty_like(x)
-        for r, piece in enumerate(batch.pieces):
+        for r, chunk in enumerate(batch.chunks):
             rows = batch.rows(r)
             new = x[rows], *(angle[rows] for angle in angles)
-            given, cos, sin = new if inputs is None else inputs.with_past(number, piece, new)
-            out[rows] = counted(given, weights, cos, sin, config)[-len(piece.ids) :]
+            given, cos, sin = new if inputs is None else inputs.with_past(number, chunk, new)
+            out[rows] = counted(given, weights, cos, sin, config)[-len(chunk.ids) :]
         return out
 
     def cache(asked):
@@ -86,10 +86,10 @@ class LayerInputs(KVCache):
         """Forget a request."""
         del self.slots[slot]
 
-    def with_past(self, layer: int, piece, new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def with_past(self, layer: int, chunk, new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """What this layer was given of all tokens of a request, [T, d], and their angles, the new ones kept with the past."""
-        kept = self.slots[piece.slot]
-        kept[layer] = tuple(map(torch.cat, zip(kept[layer], new))) if piece.n_past else new
+        kept = self.slots[chunk.slot]
+        kept[layer] = tuple(map(torch.cat, zip(kept[layer], new))) if chunk.n_past else new
         return kept[layer]
 
 
@@ -99,7 +99,7 @@ def _plain_layers(config) -> bool:
 
 
 def _plain(weight) -> Tensor:
-    """The ordinary tensor [o, i] behind what the table's `pack` made of a weight."""
+    """The ordinary tensor [o, i] behind what the table's `reorder` made of a weight."""
     return weight if isinstance(weight, Tensor) else weight.plain()
 
 

@@ -105,7 +105,7 @@ def throughput(prefill: Mapping[int, float], decode: Mapping[int, tuple[float, f
                            f"Decode by requests: {more}.")
 
 
-class Read(NamedTuple):
+class BytesRead(NamedTuple):
     """What one decode step reads, in bytes, and its time: counted (bytes over bandwidth) and measured, in seconds."""
 
     context: int
@@ -119,9 +119,9 @@ class Read(NamedTuple):
 def step_bytes(rows: Sequence[tuple[int, float, float, float, float]]) -> Picture:
     """Bytes of a decode step at several contexts, weights and keys and values apart, with the times beside them.
 
-    rows: fields of `Read`.
+    rows: fields of `BytesRead`.
     """
-    rows = [Read(*row) for row in rows]
+    rows = [BytesRead(*row) for row in rows]
     axes = panel(7.6, 0.62 * len(rows) + 1.5, "What one decode step must read", x="bytes of the step (MB)",
                  y="tokens of context")
     places = range(len(rows))

@@ -10,7 +10,7 @@ import torch
 
 pytest.importorskip("numba")
 
-from llmcourse.batch import Batch, Piece
+from llmcourse.batch import Batch, Chunk
 from llmcourse.model.config import RopeScaling
 from llmcourse.model.llama import Llama
 from llmcourse.ops import REFERENCE
@@ -22,7 +22,7 @@ IDS = [5, 9, 2, 77, 31, 8, 8, 60, 96, 3, 50, 12, 41, 7, 7, 1, 0, 22, 19, 88, 64,
 
 
 
-def feed(step, pool, *pieces: Piece):
+def feed(step, pool, *pieces: Chunk):
     """Reserve, then one step: logits of the rows to sample."""
     for piece in pieces:
         assert pool.reserve(piece.slot, piece.length)
@@ -32,7 +32,7 @@ def feed(step, pool, *pieces: Piece):
 def whole(step, pool, ids=IDS):
     """Logits after every token of a request of its own."""
     slot, _ = pool.open(ids, len(ids))
-    logits = feed(step, pool, Piece(ids, 0, slot, n_sample=len(ids)))
+    logits = feed(step, pool, Chunk(ids, 0, slot, n_sample=len(ids)))
     pool.close(slot)
     return logits
 
@@ -47,7 +47,7 @@ def reference(model, window_of_layer_1=None):
             return [(k, v, visible)] if layer == 1 else [(k, v)]
 
     with torch.inference_mode():
-        return model.forward(Batch.of([Piece(IDS, n_sample=len(IDS))]), Whole(), REFERENCE)
+        return model.forward(Batch.of([Chunk(IDS, n_sample=len(IDS))]), Whole(), REFERENCE)
 
 
 def doubled(model):
@@ -120,7 +120,7 @@ def test_a_window_hides_what_lies_before_it_in_its_layer(window):
 def whole_in_parts(step, pool, size):
     """The same text, `size` tokens a step."""
     slot, _ = pool.open(IDS, len(IDS))
-    rows = [feed(step, pool, Piece(IDS[a : a + size], a, slot, len(IDS[a : a + size]))) for a in range(0, len(IDS), size)]
+    rows = [feed(step, pool, Chunk(IDS[a : a + size], a, slot, len(IDS[a : a + size]))) for a in range(0, len(IDS), size)]
     pool.close(slot)
     return torch.cat(rows)
 
@@ -160,8 +160,8 @@ def test_a_text_split_anywhere_has_the_same_bits(arranged):
     for _, _, _, step, pool, expected in arranged:
         for split in range(1, len(IDS)):
             slot, _ = pool.open(IDS, len(IDS))
-            first = feed(step, pool, Piece(IDS[:split], 0, slot, n_sample=split))
-            second = feed(step, pool, Piece(IDS[split:], split, slot, n_sample=len(IDS) - split))
+            first = feed(step, pool, Chunk(IDS[:split], 0, slot, n_sample=split))
+            second = feed(step, pool, Chunk(IDS[split:], split, slot, n_sample=len(IDS) - split))
             pool.close(slot)
             assert torch.equal(torch.cat([first, second]), expected)
         assert torch.equal(whole_in_parts(step, pool, 1), expected)
@@ -172,12 +172,12 @@ def test_neighbours_of_any_kind_change_no_bit(arranged):
     for _, _, _, step, pool, expected in arranged:
         others = [pool.open(IDS, 64)[0] for _ in range(3)]
         mine, _ = pool.open(IDS, 64)
-        feed(step, pool, Piece(IDS[:20], 0, others[1]))
+        feed(step, pool, Chunk(IDS[:20], 0, others[1]))
         logits = []
         for a in range(0, len(IDS), 5):
             part = IDS[a : a + 5]
-            got = feed(step, pool, Piece([9, 9, a], a // 5 * 3, others[0]), Piece(part, a, mine, n_sample=len(part)),
-                       Piece([a], 20 + a // 5, others[1], 0), Piece([3] * 6, a // 5 * 6, others[2]))  # fmt: skip
+            got = feed(step, pool, Chunk([9, 9, a], a // 5 * 3, others[0]), Chunk(part, a, mine, n_sample=len(part)),
+                       Chunk([a], 20 + a // 5, others[1], 0), Chunk([3] * 6, a // 5 * 6, others[2]))  # fmt: skip
             logits.append(got[1:-1])
         for slot in (*others, mine):
             pool.close(slot)
@@ -202,8 +202,8 @@ def test_a_position_off_by_one_is_seen(arranged):
     """The negative control of all of the above: the same comparison with a planted error."""
     for _, _, _, step, pool, expected in arranged:
         slot, _ = pool.open(IDS, len(IDS) + 1)
-        feed(step, pool, Piece(IDS[:9], 0, slot, n_sample=0))
-        got = feed(step, pool, Piece(IDS[9:], 10, slot, n_sample=len(IDS) - 9))
+        feed(step, pool, Chunk(IDS[:9], 0, slot, n_sample=0))
+        got = feed(step, pool, Chunk(IDS[9:], 10, slot, n_sample=len(IDS) - 9))
         pool.close(slot)
         assert not torch.equal(got, expected[9:])
 
@@ -220,11 +220,11 @@ def test_what_nobody_wrote_is_never_multiplied(arranged):
 def test_a_nan_in_one_requests_cache_spoils_that_request_alone(arranged):
     for _, _, _, step, pool, expected in arranged:
         slots = [pool.open(IDS, 40)[0] for _ in range(3)]
-        feed(step, pool, *(Piece(IDS[:-1], 0, slot, n_sample=0) for slot in slots))
+        feed(step, pool, *(Chunk(IDS[:-1], 0, slot, n_sample=0) for slot in slots))
         for array in (pool.keys, pool.values):
             clean = array.copy()
             array[1, pool.slots[slots[1]].blocks[0], 0, 3, 2] = np.nan
-            got = feed(step, pool, *(Piece(IDS[-1:], len(IDS) - 1, slot) for slot in slots))
+            got = feed(step, pool, *(Chunk(IDS[-1:], len(IDS) - 1, slot) for slot in slots))
             array[:] = clean
             assert torch.equal(got[0], expected[-1]) and torch.equal(got[2], expected[-1])
             assert not got[1].isfinite().any()

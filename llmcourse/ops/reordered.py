@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class PackedWeight:
+class ReorderedWeight:
     """A linear weight [o, i] in oneDNN's blocked order; only `linear` of this module can multiply with it.
 
     Args:
@@ -37,22 +37,22 @@ class PackedWeight:
         return self.blocked.dtype
 
     def plain(self) -> Float[Tensor, "o i"]:
-        """The values in the ordinary order: the very tensor that was packed, no copy."""
+        """The values in the ordinary order: the very tensor that was reordered, no copy."""
         return self.ordinary
 
 
-def pack(W: Float[Tensor, "o i"]) -> PackedWeight | Float[Tensor, "o i"]:
+def reorder(W: Float[Tensor, "o i"]) -> ReorderedWeight | Float[Tensor, "o i"]:
     """The weight in blocked order where this machine's oneDNN has a kernel for its dtype, else the weight as it is."""
     if W.device.type != "cpu" or not _has_kernel(W.dtype):
         return W
-    return PackedWeight(torch.ops.mkldnn._reorder_linear_weight(W, 1), W)
+    return ReorderedWeight(torch.ops.mkldnn._reorder_linear_weight(W, 1), W)
 
 
 def linear(
-    x: Float[Tensor, "n i"], W: PackedWeight | Float[Tensor, "o i"], bias: Float[Tensor, "o"] | None = None
+    x: Float[Tensor, "n i"], W: ReorderedWeight | Float[Tensor, "o i"], bias: Float[Tensor, "o"] | None = None
 ) -> Float[Tensor, "n o"]:
-    """x · Wᵀ (+ bias), for a packed or a plain weight."""
-    if isinstance(W, PackedWeight):
+    """x · Wᵀ (+ bias), for a reordered or a plain weight."""
+    if isinstance(W, ReorderedWeight):
         return torch.ops.mkldnn._linear_pointwise(x, W.blocked, bias, "none", [], "")
     return F.linear(x, W, bias)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from llmcourse.ops import packed, reference
+from llmcourse.ops import reordered, reference
 
 
 def draw(*shape, seed=0):
@@ -20,14 +20,14 @@ def test_a_packed_weight_gives_the_products_of_the_plain_one(dtype, n):
     W, x, bias = draw(31, 96).to(dtype), draw(n, 96, seed=1).to(dtype), draw(31, seed=2).to(dtype)
     atol = {torch.bfloat16: 0.25, torch.float16: 0.04}.get(dtype, 3e-5)
     exact = reference.linear(x.double(), W.double(), bias.double())
-    for made in (packed.linear(x, packed.pack(W), bias), packed.linear(x, W, bias)):
+    for made in (reordered.linear(x, reordered.reorder(W), bias), reordered.linear(x, W, bias)):
         torch.testing.assert_close(made.double(), exact, rtol=0, atol=atol)
-    assert packed.linear(x, packed.pack(W)).dtype == dtype
+    assert reordered.linear(x, reordered.reorder(W)).dtype == dtype
 
 
 def test_packing_keeps_every_value_and_the_shape():
     W = draw(31, 96)
-    made = packed.pack(W)
+    made = reordered.reorder(W)
     if isinstance(made, torch.Tensor):
         pytest.skip("this build of PyTorch has no oneDNN kernel for float32: weights stay plain")
     assert torch.equal(made.blocked.to_dense(), W) and made.shape == W.shape and made.dtype == W.dtype
@@ -35,10 +35,10 @@ def test_packing_keeps_every_value_and_the_shape():
 
 def test_the_plain_weight_is_there_without_unpacking():
     W = draw(31, 96)
-    made = packed.pack(W)
+    made = reordered.reorder(W)
     assert made is W or made.plain() is W
 
 
 def test_dtypes_without_a_kernel_stay_plain():
     W = draw(5, 7).double()
-    assert packed.pack(W) is W
+    assert reordered.reorder(W) is W
