@@ -1,4 +1,4 @@
-# {"full": "none", "status": "problems", "attack": "score"}
+# {"full": "none", "status": "tampered", "attack": "score"}
 # %%
 import random
 

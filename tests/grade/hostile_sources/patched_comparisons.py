@@ -1,4 +1,4 @@
-# {"full": "none", "status": "ok"}
+# {"full": "none", "status": "tampered"}
 # %%
 import builtins
 import operator

@@ -1,0 +1,2 @@
+# {"full": "others", "status": "problems", "reason": "no cell answers merge_pair"}
+# %% correct="others"
