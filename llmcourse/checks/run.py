@@ -91,6 +91,7 @@ def run_probe(probe: Probe, answer: Answer, seed: int, *, forbids: Iterable[str]
 
 
 def _run(probe: Probe, answer: Answer, seed: int, forbids: Iterable[str]) -> dict:
+    called: list[str] = []
     try:
         with forbid.watch(forbids, answer, probe.exercise) as called:
             value = probe.function(answer, Rng(seed, probe.id))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from llmcourse.errors import CourseError
 
-from .reader import Read
+from .reader import ReadNotebook
 from .submissions import Submission, as_file_name
 
 KINDS = ("answers",)
@@ -18,7 +18,7 @@ def check_kind(kind: str) -> None:
         raise CourseError(f"there is no export {kind!r}; there is: {', '.join(KINDS)}")
 
 
-def export_answers(folder: Path, submission: Submission, read: Read) -> None:
+def export_answers(folder: Path, submission: Submission, read: ReadNotebook) -> None:
     """Write DIR/submission/NN_exercise.py for each answer of one submission."""
     if not read.sources:
         return

@@ -13,7 +13,7 @@ from llmcourse.errors import CourseError
 from . import results
 from .lab import GradedLab
 from .printable import MAX_DETAIL, printable
-from .reader import Read
+from .reader import ReadNotebook
 from .submissions import Submission
 from .workers import WorkerLost
 
@@ -26,7 +26,7 @@ class Task:
     """A submission to grade. sha256: of its file."""
 
     submission: Submission
-    read: Read
+    read: ReadNotebook
     lab: GradedLab
     sha256: str
 

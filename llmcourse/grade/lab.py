@@ -17,7 +17,7 @@ from llmcourse.workbook.course import PACKAGE, Course
 
 from .supervise import BUDGET_SECONDS, Budget, Supervised, supervise
 from .limits import Limits, worker_uid
-from .reader import Read
+from .reader import ReadNotebook
 from .reference import Reference, graded_lesson, reference
 from .results import graded
 from .sandbox import NAMESPACE, Sandbox
@@ -112,7 +112,7 @@ class GradedLab:
             settings.folder,
         )
 
-    def grade(self, workers, name: str, read: Read, stopped: Callable[[], bool]) -> dict:
+    def grade(self, workers, name: str, read: ReadNotebook, stopped: Callable[[], bool]) -> dict:
         """One submission's result (see results.graded). Raises CourseError when the grader itself fails."""
         own = [probe for probe in self.lesson.probes if probe.id not in self._private_ids]
         payload = {

@@ -32,11 +32,14 @@ def warm_up() -> None:
 
 
 def _late(owner: ModuleType, name: str):
+    def real():
+        return getattr(importlib.import_module(_module_of(owner, name)), name)
+
     def late(*arguments, **named):
-        real = getattr(importlib.import_module(_module_of(owner, name)), name)
-        return real(*arguments, **named)
+        return real()(*arguments, **named)
 
     late.__name__ = late.__qualname__ = name
+    late.__mro_entries__ = lambda bases: (real(),)  # where it is a class, others may be derived from it
     return late
 
 

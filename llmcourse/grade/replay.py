@@ -161,7 +161,9 @@ def _put(name: str, stand_in: ModuleType) -> None:
 def _piece(module: str, name: str, call: Callable) -> FunctionType:
     """A function that goes to call(args, kwargs); its frames are of `module`, so that a forbidden call is noticed."""
     code = _template.__code__.replace(co_name=f"{module}.{name}")  # code that is equal would be taken for the same
-    return FunctionType(code, {"__name__": module, "call": call}, name)
+    piece = FunctionType(code, {"__name__": module, "call": call}, name)
+    piece.__mro_entries__ = lambda bases: ()  # a class of a demonstration may be derived from it, and gets nothing of it
+    return piece
 
 
 def _template(*arguments, **named):

@@ -15,7 +15,7 @@ from llmcourse.workbook.choosing import NO_CELL
 
 from .credit import credited
 from .printable import MAX_DETAIL, printable
-from .reader import Read
+from .reader import ReadNotebook
 from .reference import Reference
 from .replay import HiddenCode
 from .supervise import Supervised
@@ -45,7 +45,7 @@ def without_score(status: str, reason: str, *, lesson: str = "", most: float | N
     }
 
 
-def graded(lesson: Lesson, reference: Reference, read: Read, supervised: Supervised) -> dict:
+def graded(lesson: Lesson, reference: Reference, read: ReadNotebook, supervised: Supervised) -> dict:
     """The result of a submission that ran, compared with the reference's."""
     verdicts = [_judge(lesson, probe, supervised.outcomes[probe.id], reference.outcomes[probe.id]) for probe in lesson.probes]
     verdicts = credited(verdicts, reference.repeated)
@@ -132,11 +132,11 @@ def _same(probe, got: dict, known: dict) -> bool:
     return known["kind"] == got.get("kind") not in (TIMEOUT, FORBIDDEN) and known.get("error") == got.get("error")
 
 
-def _is_import_failure(problem: dict, read: Read) -> bool:
+def _is_import_failure(problem: dict, read: ReadNotebook) -> bool:
     return problem["error"] in _IMPORT_ERRORS or problem["cell"] == 0 or problem["cell"] in read.import_cells
 
 
-def _reason(problems: list[dict], verdicts: list[Verdict], read: Read, supervised: Supervised) -> str:
+def _reason(problems: list[dict], verdicts: list[Verdict], read: ReadNotebook, supervised: Supervised) -> str:
     """The first thing that is not an honest right or wrong, "" if there is none: it makes the status "problems"."""
     if problems:
         first = problems[0]

@@ -26,7 +26,7 @@ from .jobs import Task, work_through
 from .limits import jobs_that_fit, limits_for, worker_uid
 from .options import Graded, Options, check
 from .printable import printable
-from .reader import Read, Reader
+from .reader import ReadNotebook, Reader
 from .report import write_report
 from .roster import match, read_roster
 from .sandbox import NAMESPACE, PROCESS
@@ -155,24 +155,24 @@ class _Run:
         status = results.PROBLEMS if result["status"] == results.OK else result["status"]
         return {**result, "student": None, "status": status, "reason": doubt}
 
-    def _read_all(self) -> Iterable[tuple[Submission, str, Read]]:
+    def _read_all(self) -> Iterable[tuple[Submission, str, ReadNotebook]]:
         reader = Reader(self.course.root, self.asked, self.options.time_factor)
         try:
             for one in self.found:
                 if one.error:
-                    yield one, "", Read(error=one.error)
+                    yield one, "", ReadNotebook(error=one.error)
                     continue
                 try:
                     content = read_content(one.path)
                     found = hashlib.sha256(content).hexdigest(), reader.read(one.path.name, content)
                 except Exception as error:  # of this file, whatever it is: the next one is read all the same
                     why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-                    found = "", Read(error=f"{one.path.name}: {why}")
+                    found = "", ReadNotebook(error=f"{one.path.name}: {why}")
                 yield one, *found
         finally:
             reader.close()
 
-    def _sort(self, one: Submission, sha256: str, read: Read) -> tuple[dict | None, Task | None]:
+    def _sort(self, one: Submission, sha256: str, read: ReadNotebook) -> tuple[dict | None, Task | None]:
         """The result of what cannot be graded or was graded before; or a task."""
         if read.error:
             return self._without_score(one, sha256, read, results.UNREADABLE, read.error), None
@@ -203,7 +203,7 @@ class _Run:
             self.labs[number] = GradedLab(self.settings, number)
         return self.labs[number]
 
-    def _without_score(self, one: Submission, sha256: str, read: Read, status: str, why: str) -> dict:
+    def _without_score(self, one: Submission, sha256: str, read: ReadNotebook, status: str, why: str) -> dict:
         lesson = self.asked or read.lesson
         most = self._lab(self.asked).lesson.points() if self.asked else None
         result = results.without_score(status, printable(why), lesson=lesson, most=most)

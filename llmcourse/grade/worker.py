@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from llmcourse import checks, given
 from llmcourse.checks import Answer, Lesson, Probe
-from llmcourse.checks.run import run_probe
+from llmcourse.checks.run import TIMEOUT, run_probe
 from llmcourse.workbook.answers import execute
 from llmcourse.workbook.choosing import Snippet
 from llmcourse.workbook.course import Course
@@ -28,6 +29,7 @@ from llmcourse.workbook.notebook import read_notebook
 
 from .lazy_imports import import_late, warm_up
 from .limits import Limits, set_limits
+from .processes import descendants
 from .replay import Player
 from .seal import Seal
 
@@ -66,6 +68,8 @@ class PreparedLab:
         send = _sender(results)
         lesson = self._with_private(wanted["private"])
         answers = execute(_announced(wanted["pieces"], send), file=wanted["file"], seconds=wanted["load_seconds"])
+        if any(problem.error == TIMEOUT for problem in answers.problems):
+            _end_children()
         send({"loaded": True, "problems": [problem.as_json() for problem in answers.problems]})
         sys.modules["__main__"] = answers.home  # where a kernel has what a notebook defines
         answer = Answer({name: answers.objects[name] for name in lesson.exercises if name in answers.objects})
@@ -76,6 +80,8 @@ class PreparedLab:
         for one in wanted["probes"]:
             self.player.start(wanted["calls"].get(one, []))
             outcome = self._run(lesson, probes[one], answer, wanted)
+            if outcome["kind"] == TIMEOUT:
+                _end_children()
             send({"probe": one, "outcome": outcome, "tampered": self.seal.broken() if one in edges else ""})
 
     def _run(self, lesson: Lesson, probe: Probe, answer: Answer, wanted: dict) -> dict:
@@ -97,6 +103,15 @@ class PreparedLab:
         private = checks.load_lesson_file(file, self.lesson.number, self.lesson.name)
         shutil.rmtree(folder)  # with what Python compiled
         return self.lesson.with_probes(private.probes)
+
+
+def _end_children() -> None:
+    """Kill the processes that timed-out code has left: what they fill and compute would be charged to the next probe."""
+    for pid in descendants([os.getpid()])[1:]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            continue  # it ended meanwhile
 
 
 def _announced(pieces: list[dict], send: Callable[[dict], None]) -> Iterator[Snippet]:

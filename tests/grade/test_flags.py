@@ -11,7 +11,7 @@ import torch
 from llmcourse.checks.probe import raises
 from llmcourse.grade.flags import flags
 from llmcourse.grade.seal import Seal
-from llmcourse.workbook.choosing import Piece
+from llmcourse.workbook.choosing import Snippet
 
 ODD = {
     "import ctypes": "import ctypes",
@@ -28,12 +28,12 @@ ODD = {
 
 @pytest.mark.parametrize("source", ODD)
 def test_what_honest_answers_do_not_need_is_flagged_with_its_place(source):
-    assert any(one.startswith("cell 4, line ") and one.endswith(": " + ODD[source]) for one in flags([Piece("cell 4", source, 4)]))
+    assert any(one.startswith("cell 4, line ") and one.endswith(": " + ODD[source]) for one in flags([Snippet("cell 4", source, 4)]))
 
 
 def test_honest_code_has_no_flag_and_wrong_syntax_is_passed_over():
     honest = "import math\nimport torch\nfrom collections import Counter\ndef f(x):\n    return torch.exp(x).sum(dim=-1)"
-    assert flags([Piece("cell 1", honest, 1), Piece("cell 2", "def (", 2)]) == []
+    assert flags([Snippet("cell 1", honest, 1), Snippet("cell 2", "def (", 2)]) == []
 
 
 def test_a_seal_notices_replaced_functions_their_code_and_python_and_torch_and_is_whole_again_afterwards(monkeypatch):

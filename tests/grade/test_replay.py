@@ -73,6 +73,16 @@ def test_a_hidden_module_can_be_imported_but_not_used(clean):
             piece()
 
 
+def test_a_demonstrations_class_may_be_derived_from_a_hidden_one_and_gets_nothing_of_it(clean):
+    Player().install_modules(["colorsys_hidden"], {})
+    from colorsys_hidden import Anything
+
+    class Mine(Anything):
+        pass
+
+    assert Mine.__mro__ == (Mine, object)
+
+
 def test_what_the_probes_took_of_a_hidden_module_is_there(clean):
     recorder, player = Recorder(), Player()
     import colorsys

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from llmcourse.checks import Exercise, Lesson, Probe
 from llmcourse.checks.probe import Tolerance
 from llmcourse.grade.supervise import Supervised
-from llmcourse.grade.reader import Read
+from llmcourse.grade.reader import ReadNotebook
 from llmcourse.grade.reference import Reference
 from llmcourse.grade.report import page
 from llmcourse.grade.printable import printable
@@ -36,10 +36,10 @@ REFERENCE = Reference(
     {},
     [],
 )
-READ = Read(n_cells=3, import_cells=[1])
+READ = ReadNotebook(n_cells=3, import_cells=[1])
 
 
-def result(shown: object = WANT, unseen: object = WANT, problems: tuple = (), read: Read = READ) -> dict:
+def result(shown: object = WANT, unseen: object = WANT, problems: tuple = (), read: ReadNotebook = READ) -> dict:
     return graded(LESSON, REFERENCE, read, Supervised(dict(zip(IDS, (shown, unseen))), {}, list(problems)))
 
 
@@ -148,7 +148,7 @@ def test_the_known_wrong_answer_that_fits_is_named():
 
 def test_an_empty_notebook_is_no_honest_zero():
     unwritten = {"kind": "not written", "name": "f"}
-    assert result(unwritten, unwritten, read=Read())["status"] == "problems"
+    assert result(unwritten, unwritten, read=ReadNotebook())["status"] == "problems"
 
 
 @pytest.mark.parametrize("text", ["\x1b[31mred", "a\nb", "\u202egpj.exe", "\ud800", "\x85", "a\u200bb", "\u2028", "\ufeff", "\u3164", "\U000e0041"])

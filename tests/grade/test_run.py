@@ -203,6 +203,30 @@ def test_what_forbids_names_is_found_and_named(class_folder):
     assert (result["status"], result["score"]) == ("problems", N_POINTS - 4) and "operator.mul" in result["reason"]
 
 
+STARTS_A_CHILD_AND_HANGS = """
+import os, time
+child = os.fork()
+if not child:
+    time.sleep(600)
+    os._exit(0)
+"""
+WAITS_FOR_THE_CHILD = """
+def twice(numbers):
+    try:
+        os.waitpid(child, 0)
+    except ChildProcessError:
+        pass  # an earlier call has met it
+    return [n + n for n in numbers]
+"""
+HANGS = "while True: time.sleep(1)"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the answer forks")
+def test_what_a_cell_started_ends_with_it_when_its_time_is_over(class_folder):
+    (class_folder / "ana.ipynb").write_text(notebook(twice=WAITS_FOR_THE_CHILD, own=STARTS_A_CHILD_AND_HANGS + HANGS))
+    assert run(class_folder, time_factor=0.2).results[0]["score"] == N_POINTS
+
+
 def test_a_given_piece_of_the_same_lab_is_no_answer(class_folder):
     (class_folder / "ana.ipynb").write_text(
         notebook(twice="from llmcourse import given\ndef twice(n):\n    return given.twice(n)")
