@@ -16,6 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 E, C, S = "tests/engine", "tests/cache", "tests/ops/test_sampling.py"
 FAULTS, STREAMS, ENGINE, SCHEDULER = (f"{E}/test_{name}.py" for name in ("faults", "streams", "engine", "scheduler"))
+WINDOWS = f"{C}/test_layer_windows.py"
+BLOCKS, PAGED = f"{C}/test_blocks.py", f"{C}/test_paged.py {E}/test_lattice_paged.py"
 MUTATIONS = [  # file below llmcourse/, what stands there, what takes its place, tests
     ("errors.py", "if not is_no_memory(error):", "if True:", FAULTS),
     ("errors.py", "if not is_no_memory(error):", "if False:", FAULTS),
@@ -39,7 +41,7 @@ MUTATIONS = [  # file below llmcourse/, what stands there, what takes its place,
     ("ops/sampling.py", "if not math.isfinite(top):", "if False:", S),
     ("ops/sampling.py", "    lambda logits, params: min_p_filter(logits, params.min_p),\n", "", S),
     ("ops/sampling.py", "logits = only(logits, logits.argmax()[None])", "pass", S),
-    ("ops/sampling.py", "if params.temperature == 0:  #", "if False:  #", S),
+    # Not in the list: `sample` without its own way at temperature 0. `probabilities` gives the same token, only more slowly.
     ("engine/request.py", "self.text += self._decoder.finish()", "self._decoder.finish()", STREAMS),
     ("engine/request.py", "text += self._decoder.finish()\n        except", "self._decoder.finish()\n        except", STREAMS),
     ("engine/request.py", "self._rewind()\n            raise", "raise", FAULTS),
@@ -68,25 +70,46 @@ MUTATIONS = [  # file below llmcourse/, what stands there, what takes its place,
     ("engine/scheduler.py", "                if paused is not None:", "                if False:", SCHEDULER),
     ("engine/runner.py", "request.n_computed += n", "request.n_computed += n - (n > 1)", f"{E}/test_lattice.py"),
     ("engine/runner.py", "int(n == request.n_missing)", "1", f"{E}/test_lattice.py"),
-    ("cache/contiguous.py", "max(needed, 2 * have)", "needed", C),
-    ("cache/contiguous.py", "keys[:, :, :have], values[:, :, :have] = slot.keys, slot.values", "keys[:, :, :have] = slot.keys", C),
-    ("cache/contiguous.py", "return within(seen, len(k), window)", "return seen", C),
-    ("cache/base.py", "max(0, len(K) - n + 1 - window)", "max(0, len(K) - n - window)", C),
-    ("cache/base.py", "triu(len(K) - n + 1 - window)", "triu(len(K) - n - window)", C),
-    ("cache/slots.py", "return False\n", "return True\n", C),
-    ("cache/sliding.py", "stays = stays[stays >= n_past]", "stays = stays[stays > n_past]", C),
-    ("cache/sliding.py", "(key > query - window)", "(key >= query - window)", C),
-    ("cache/sliding.py", "visible & (key > query - of_layer)", "visible", C),
-    ("cache/quantized.py", "stays = max(after, n_past)", "stays = after", C),
-    ("cache/quantized.py", "(exact >= limit) & (exact <= row)", "(exact >= limit)", C),
-    ("cache/quantized.py", "visible & (torch.cat([quantized, exact]) > row - window)", "visible", C),
-    ("cache/coded.py", "* _ROUND_UP", "", C),
-    ("cache/coded.py", "torch.where(step == 0, 1, step)", "step", C),
+    ("cache/contiguous.py", "max(needed, 2 * have)", "needed", f"{C}/test_contiguous.py {WINDOWS}"),
+    ("cache/contiguous.py", "keys[:, :, :have], values[:, :, :have] = slot.keys, slot.values", "keys[:, :, :have] = slot.keys", f"{C}/test_contiguous.py {WINDOWS}"),
+    ("cache/contiguous.py", "return within(seen, len(k), window)", "return seen", f"{C}/test_contiguous.py {WINDOWS}"),
+    ("cache/base.py", "max(0, len(K) - n + 1 - window)", "max(0, len(K) - n - window)", WINDOWS),
+    ("cache/base.py", "triu(len(K) - n + 1 - window)", "triu(len(K) - n - window)", WINDOWS),
+    ("cache/slots.py", "return False\n", "return True\n", f"{C}/test_contiguous.py {C}/test_quantized.py"),
+    ("cache/sliding.py", "stays = stays[stays >= n_past]", "stays = stays[stays > n_past]", f"{C}/test_sliding.py {WINDOWS}"),
+    ("cache/sliding.py", "(key > query - window)", "(key >= query - window)", f"{C}/test_sliding.py {WINDOWS}"),
+    ("cache/sliding.py", "visible & (key > query - of_layer)", "visible", f"{C}/test_sliding.py {WINDOWS}"),
+    ("cache/quantized.py", "stays = max(after, n_past)", "stays = after", f"{C}/test_quantized.py {WINDOWS}"),
+    ("cache/quantized.py", "(exact >= limit) & (exact <= row)", "(exact >= limit)", f"{C}/test_quantized.py {WINDOWS}"),
+    ("cache/quantized.py", "visible & (torch.cat([quantized, exact]) > row - window)", "visible", f"{C}/test_quantized.py {WINDOWS}"),
+    ("cache/coded.py", "* _ROUND_UP", "", f"{C}/test_quantized.py"),
+    ("cache/coded.py", "torch.where(step == 0, 1, step)", "step", f"{C}/test_quantized.py"),
+    ("cache/blocks.py", "(len(ids) - 1) // self.size", "len(ids) // self.size", BLOCKS),
+    ("cache/blocks.py", "in reversed(blocks)", "in blocks", BLOCKS),
+    ("cache/blocks.py", "leaving += one.children", "pass", BLOCKS),
+    ("cache/blocks.py", "if self._holders[block] > 1:", "if self._holders[block] > 2:", BLOCKS),
+    ("cache/blocks.py", "self._kept.pop(block, None)", "pass", BLOCKS),
+    ("cache/blocks.py", "entry.parent is parent and entry.tokens == tokens", "entry.tokens == tokens", BLOCKS),
+    ("cache/paged.py", "            self.pool.release(found)\n", "", PAGED),
+    ("cache/paged.py", "        if n_there == 0:", "        if True:", PAGED),
+    ("cache/paged.py", ", self.values[:, old, :n_there]", ", self.values[:, new, :n_there]", PAGED),
+    ("cache/paged.py", "        del table.ids[n:]\n", "", PAGED),
+    ("cache/paged.py", "self.pool.release(table.blocks[keep:])", "pass", PAGED),
+    ("ops/paged.py", "V = V.masked_fill(~seen[:, :, None, None], 0)", "pass", PAGED),
+    ("ops/paged.py", "position >= T[:m, None] - window", "position > T[:m, None] - window", PAGED),
+    ("ops/paged.py", "min(lengths) - window", "max(lengths) - window", PAGED),
+    ("ops/paged.py", "total[:m] * shrink", "total[:m]", PAGED),
+    ("ops/paged.py", "single.sort(", "sorted(single, ", PAGED),
+    ("ops/paged.py", "new.nan_to_num(neginf=0.0)", "new", PAGED),
     ("ops/layer.py", "config.head_dim**-0.5", "config.value_dim**-0.5", f"{E}/test_heights.py"),
-    ("ops/fused.py", "causal_lower_right(n, T) if visible is None and n != T else visible", "visible", f"{C}/test_layer_windows.py"),
+    ("ops/fused.py", "causal_lower_right(n, T) if visible is None and n != T else visible", "visible", WINDOWS),
     ("model/llama.py", "WeakValueDictionary()", "{}", f"{E}/test_heights.py"),
     ("batch.py", "position // block_size] * block_size + position % block_size", "position // block_size] * block_size", "tests/test_batch.py"),
 ]  # fmt: skip
+
+
+# No bytecode: a mutation of the same length within the same second would run the one before it.
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def survives(folder: Path, file: str, old: str, new: str, tests: str) -> str:
@@ -98,7 +121,7 @@ def survives(folder: Path, file: str, old: str, new: str, tests: str) -> str:
     path.write_text(source.replace(old, new, 1), "utf-8")
     try:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not gpu", *tests.split()]
-        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=300, env=os.environ | {"PYTHONPATH": str(folder)})
+        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=300, env=ENVIRONMENT | {"PYTHONPATH": str(folder)})
         return "killed" if done.returncode == 1 else "LEFT"
     except subprocess.TimeoutExpired:
         return "killed (hangs)"

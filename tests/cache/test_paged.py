@@ -92,7 +92,8 @@ def test_tokens_taken_back_from_a_shared_block_are_written_anew_in_a_copy():
     batch = Batch.of([Chunk([90], 20, two)], cache)
     kv = cache.update(0, draw(1, 8), draw(1, 9), batch)
     assert torch.equal(cache.keys[:, cache.slots[one].blocks], before)
-    assert torch.equal(kv[0][0][:20], draw(33, 3)[:20]) and torch.equal(kv[0][0][20:], draw(1, 8))
+    for got, old, fresh in zip(kv[0], (draw(33, 3), draw(33, 53)), (draw(1, 8), draw(1, 9))):
+        assert torch.equal(got[:20], old[:20]) and torch.equal(got[20:], fresh)
     cache.pool.check()
 
 
@@ -117,6 +118,18 @@ def test_where_no_block_is_free_nothing_changes():
     assert cache.pool.n_held == 4 and list(cache.slots) == [slot, other]
     cache.close(slot), cache.close(other)
     assert cache.nbytes == 0
+
+
+def test_a_request_that_finds_its_beginning_and_no_room_for_the_rest_holds_nothing():
+    cache = PagedCache(TINY, D64, "cpu", n_blocks=5)
+    ids = list(range(33))
+    (slot,), _ = fill([cache], ids, 3)
+    cache.close(slot)
+    cache.open([60] * 20, 32)
+    with pytest.raises(OutOfMemory, match="no free blocks for 49 tokens: 2 of 4"):
+        cache.open([*ids, *[61] * 16], 60)
+    assert cache.pool.n_held == 2
+    cache.pool.check()
 
 
 def test_a_request_larger_than_the_pool_is_told_at_once_and_why():

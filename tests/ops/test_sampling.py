@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from llmcourse.engine.sampling import SamplingParams
 from llmcourse.errors import NonFiniteLogits
 from llmcourse.ops.sampling import (
-    apply_temperature, draw, min_p_filter, repetition_penalty, sample, top_k_filter, top_p_filter,
+    apply_temperature, draw, min_p_filter, probabilities, repetition_penalty, sample, top_k_filter, top_p_filter,
 )  # fmt: skip
 
 LOGITS = torch.tensor([2.0, -1.0, 0.5, 3.0, -2.0, 0.5])
@@ -34,7 +34,8 @@ def test_temperature_halves_and_doubles_differences():
 
 
 def test_a_tiny_temperature_does_not_overflow():
-    assert sample(LOGITS, SamplingParams(temperature=1e-30), 0.999, []) == 3
+    """300 / 1e-37 is beyond float32: only what is left after the maximum was subtracted may be divided."""
+    assert sample(100 * LOGITS, SamplingParams(temperature=1e-37), 0.999, []) == 3
 
 
 @pytest.mark.parametrize("k, ids", [(1, [3]), (2, [0, 3]), (3, [0, 2, 3]), (4, [0, 2, 3, 5]), (0, range(6)), (99, range(6))])
@@ -56,6 +57,15 @@ def test_min_p_compares_with_the_likeliest_token():
     assert kept(min_p_filter(logits, 0.3)) == [1, 3]
     assert kept(min_p_filter(logits, 0.6)) == [3]
     assert kept(min_p_filter(logits, 0.0)) == [0, 1, 2, 3]
+    assert kept(min_p_filter(logits, 1.0)) == [3]  # at least min_p times that of the likeliest, which so never goes itself
+
+
+@pytest.mark.parametrize("setting", [{"top_k": 1}, {"top_p": 0.5}, {"min_p": 0.6}], ids=str)
+def test_every_filter_is_at_work_in_sample(setting):
+    """Without a filter u = 0 draws token 0; each of these leaves token 3 alone."""
+    logits = torch.tensor([0.125, 0.25, 0.125, 0.5], dtype=torch.float64).log()
+    assert sample(logits, SamplingParams(), 0.0, []) == 0
+    assert sample(logits, SamplingParams(**setting), 0.0, []) == 3
 
 
 def test_temperature_comes_before_top_p():
@@ -71,6 +81,10 @@ def test_the_penalty_comes_before_the_temperature_and_applies_to_greedy():
 
 def test_greedy_takes_the_smallest_of_equal_ids():
     assert sample(torch.tensor([1.0, 4.0, 4.0]), SamplingParams(temperature=0), 0.9, []) == 1
+
+
+def test_at_temperature_zero_all_probability_lies_on_the_greedy_token():
+    assert probabilities(torch.tensor([1.0, 4.0, 4.0]), SamplingParams(temperature=0), []).tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize("u", [0.0, 0.5, 1 - 2**-53])
