@@ -2,7 +2,7 @@
 
     lesson("01")          the Lesson with its exercises and probes, imported on first use
     probe, exercise       what a lesson's module is written with (docs/authoring.md)
-    raises                `raises(ValueError, f, x)` is True when f(x) raises it
+    raises                `raises(ValueError, f, x)` is what f(x) raises, judged with the result
     wrong, edited         what authoring/NN_name/wrong.py is written with
 
 A probe runs in two halves that may live in two processes: `run.run_probe` executes it and returns plain JSON, and

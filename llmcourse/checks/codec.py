@@ -5,6 +5,7 @@ starts with its kind:
 
     ["list", [...]]  ["tuple", [...]]  ["set", [...]]  ["dict", [[key, value], ...]]  ["bytes", base64]
     ["tensor", dtype, [shape], base64]  ["array", dtype, [shape], base64]  ["object", "module.Type"]
+    ["raised", [expected classes], [classes of what was raised]]
 
 Only exact types are taken apart, with the type's own methods, so an object cannot lie about itself: an instance of a
 subclass (of int, of Tensor, …) is an ["object"], which equals nothing.
@@ -17,6 +18,8 @@ import collections
 import json
 import sys
 from functools import lru_cache
+
+from .probe import Raised
 
 MAX_BYTES = 4_000_000
 MAX_DEPTH = 40
@@ -63,6 +66,8 @@ def _encode(value: object, depth: int, room: list[int]) -> object:
     if kind in _DICTS:
         pairs = dict.items(value)
         return ["dict", [[_encode(k, depth - 1, room), _encode(v, depth - 1, room)] for k, v in pairs]]
+    if kind is Raised:
+        return ["raised", list(value.expected), list(value.names)]
     return _encode_array(value, room)
 
 

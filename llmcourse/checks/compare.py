@@ -57,6 +57,8 @@ def _compare(got: object, want: object, where: str, tolerance: Tolerance) -> Dif
         same = _close(got, want, tolerance)
     elif kind == "str":
         return _compare_text(got, want, where)
+    elif kind == "raised":  # what is expected is the judge's own word; what was raised, the other's
+        same = _is_expected(got[2], want[1]) == _is_expected(want[2], want[1])
     elif kind == "object":
         same = False
     else:
@@ -69,7 +71,7 @@ def _kind(value: object) -> str:
         return "None"
     if isinstance(value, list):
         tag = value[0]
-        return tag if tag in ("list", "tuple", "set", "dict", "bytes", "tensor", "array") else "object"
+        return tag if tag in ("list", "tuple", "set", "dict", "bytes", "tensor", "array", "raised") else "object"
     return type(value).__name__
 
 
@@ -79,6 +81,10 @@ def _close(got: float, want: float, tolerance: Tolerance) -> bool:
     if math.isinf(want) or math.isinf(got):
         return got == want
     return abs(got - want) <= tolerance.atol + tolerance.rtol * abs(want)
+
+
+def _is_expected(raised: list, expected: list) -> bool:
+    return any(name in expected for name in raised)
 
 
 def _compare_arrays(got: list, want: list, where: str, tolerance: Tolerance) -> Difference | None:
@@ -135,6 +141,8 @@ def _compare_text(got: str, want: str, where: str) -> Difference | None:
 def describe(value: object) -> str:
     """An encoded value in a few words: small values as they are, large ones by type and size."""
     kind = _kind(value)
+    if kind == "raised":
+        return value[2][0].rpartition(".")[2] if value[2] else "no error"
     if kind == "object":
         return str(value[1])[:MAX_SHOWN] if len(value) > 1 else "something unreadable"
     if kind in ("tensor", "array"):
@@ -156,7 +164,7 @@ def _text(value: object) -> str:
         return "{" + _joined(value[1], lambda pair: f"{_text(pair[0])}: {_text(pair[1])}") + "}"
     if kind == "bytes":
         return _short(repr(base64.b64decode(value[1])))
-    if kind in ("tensor", "array", "object"):
+    if kind in ("tensor", "array", "object", "raised"):
         return describe(value)
     return _short(repr(value))
 

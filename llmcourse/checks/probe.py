@@ -124,18 +124,38 @@ def probe(exercise: str, *, hint: str, points: float = 1, hidden: bool = False, 
     return register
 
 
-def raises(error: type[BaseException] | tuple, function: Callable, *args, **kwargs) -> bool:
-    """True when function(*args, **kwargs) raises `error`, False when it returns; any other exception goes through.
+@dataclass(frozen=True)
+class Raised:
+    """What a call raised, for whoever judges: full names of the exception's classes, nearest first; () if it returned.
+
+    expected: full names of what it should raise.
+    """
+
+    expected: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+
+def raises(error: type[BaseException] | tuple, function: Callable, *args, **kwargs) -> Raised:
+    """What function(*args, **kwargs) raises where it is `error`; true then, false when it returns. Any other exception
+    goes through. A probe returns it as a part of its result: whether it is the right error is judged with the values.
 
     A stub does not count: NotImplementedError goes through even where RuntimeError, its base, is expected.
     """
+    expected = tuple(map(_full_name, error if isinstance(error, tuple) else (error,)))
     try:
         function(*args, **kwargs)
     except NotImplementedError:
         raise
-    except error:
-        return True
-    return False
+    except error as found:
+        return Raised(expected, tuple(map(_full_name, type.__getattribute__(type(found), "__mro__"))))
+    return Raised(expected, ())
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 class Answer:

@@ -47,8 +47,9 @@ def _places(name: str, module: ModuleType) -> list[tuple[str, object, dict[str, 
         kept = {key: value for key, value in kept.items() if not isinstance(value, type)}
     places = [(name, space, kept)]
     if name == "torch":
-        tensor = vars(module.Tensor)
-        places.append(("torch.Tensor", tensor, {one: tensor[one] for one in tensor if callable(tensor[one])}))
+        tensor = vars(module.Tensor)  # None for what it inherits: a method of its own in that place is a change, too
+        methods = [one for one in dir(module.Tensor) if callable(getattr(module.Tensor, one))]
+        places.append(("torch.Tensor", tensor, {one: tensor.get(one) for one in methods}))
     for key, value in kept.items():
         if isinstance(value, type) and value.__module__.startswith(_OURS):
             inner = vars(value)

@@ -2,7 +2,7 @@
 
     {"cell": 3}                           before each piece of the submission runs
     {"loaded": true, "problems": […]}     when all have run
-    {"probe": id, "outcome": …}           after each probe, in the order asked for
+    {"probe": id, "outcome": …, "tampered": name or ""}           after each probe, in the order asked for
 
 The parent believes none of it: a line is data to compare with the reference's.
 """
@@ -74,12 +74,15 @@ class PreparedLab:
         sys.modules["__main__"] = answers.home  # where a kernel has what a notebook defines
         answer = Answer({name: answers.objects[name] for name in lesson.exercises if name in answers.objects})
         probes = {probe.id: probe for probe in lesson.probes}
+        ordered = [probes[one] for one in wanted["probes"]]
+        edges = {p.id for p in {p.exercise: p for p in ordered}.values()} | {  # the last and the first of each exercise
+            p.id for p in {p.exercise: p for p in reversed(ordered)}.values()}
         for one in wanted["probes"]:
             self.player.start(wanted["calls"].get(one, []))
             outcome = self._run(lesson, probes[one], answer, wanted)
             if outcome["kind"] == TIMEOUT:
                 _end_children()
-            send({"probe": one, "outcome": outcome, "tampered": self.seal.broken()})
+            send({"probe": one, "outcome": outcome, "tampered": self.seal.broken() if one in edges else ""})
 
     def _run(self, lesson: Lesson, probe: Probe, answer: Answer, wanted: dict) -> dict:
         return run_probe(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from llmcourse.checks.codec import encode
 from llmcourse.checks.compare import compare
-from llmcourse.checks.probe import Tolerance
+from llmcourse.checks.probe import Tolerance, raises
 
 CLOSE = Tolerance(rtol=1e-3, atol=1e-4)
 EXACT = Tolerance(0.0, 0.0)
@@ -111,3 +111,20 @@ def test_any_json_from_a_hostile_process_is_judged_and_never_passes(got, want):
 ])
 def test_a_malformed_tensor_is_a_wrong_type(hostile):
     assert compare(hostile, encode(torch.zeros(2, 2)), CLOSE).status == "wrong type"
+
+
+def test_an_error_is_judged_by_what_the_judge_expects():
+    """Oracle: Python's own `except`: a subclass is caught, and neither True nor another error passes for it."""
+    class Narrower(ValueError):
+        pass
+
+    def fails(error):
+        raise error
+
+    want, exact = encode([raises(ValueError, fails, ValueError("x"))]), Tolerance(0.0, 0.0)
+    assert compare(encode([raises(ValueError, fails, Narrower("x"))]), want, exact) is None
+    found = compare(encode([raises(ValueError, len, [])]), want, exact)
+    assert (found.status, found.got, found.want) == ("wrong values", "no error", "ValueError")
+    assert compare(encode([True]), want, exact).status == "wrong type"
+    forged = ["list", [["raised", ["builtins.KeyError"], ["builtins.KeyError"]]]]
+    assert compare(forged, want, exact).status == "wrong values"

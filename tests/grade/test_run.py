@@ -46,7 +46,7 @@ def test_every_submission_gets_its_points_a_row_and_two_reports(class_folder):
     assert scores(graded) == {"ana": N_POINTS, "ben": N_POINTS - 3, "cy": N_POINTS - 3}
     assert {name: (row["status"], row["01.scores"]) for name, row in table(class_folder).items()} == {
         "ana": ("ok", "3"),
-        "ben": ("ok", "3"),
+        "ben": ("problems", "3"),
         "cy": ("ok", "0"),
     }
     assert {file.name for file in (class_folder.parent / "out" / "reports").iterdir()} == {
@@ -151,7 +151,7 @@ def test_a_roster_gives_a_row_to_everyone(class_folder):
     graded = run(class_folder, roster=class_folder.parent / "class.csv")
     assert {r["submission"]: (r["student"], r["status"]) for r in graded.results} == {
         "ana": ("ana", "ok"),
-        "ben": (None, "ok"),
+        "ben": (None, "problems"),
         "cy": (None, "ok"),
         "zoe": ("zoe", "missing"),
     }
@@ -189,6 +189,8 @@ def test_without_a_lesson_each_notebook_says_its_own(in_small_course, tmp_path):
 
 
 def test_a_notebook_that_does_not_say_its_lesson_is_no_honest_zero(class_folder):
+    for file in class_folder.rglob("*.ipynb"):  # what it answers would say it
+        file.write_text(notebook(twice="x = 1", scores="", Bag=""))
     graded = grade(Options((class_folder,), class_folder.parent / "out"))
     assert {r["status"] for r in graded.results} == {"other lesson"} and "--lesson" in graded.results[0]["reason"]
 
