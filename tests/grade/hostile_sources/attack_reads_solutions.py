@@ -26,7 +26,7 @@ def steal():
                 for cell in json.loads(file.read_text())["cells"]:
                     try:
                         exec("".join(cell["source"]), stolen)
-                    except Exception:
+                    except BaseException:
                         continue
         except OSError:
             continue
