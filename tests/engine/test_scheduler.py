@@ -196,3 +196,13 @@ def test_a_request_that_gives_way_after_it_was_chosen_is_not_in_the_step():
     cache.n = 12
     assert scheduler.schedule(cache) == [(first, 3)]
     assert last.slot is None and list(scheduler.waiting) == [last]
+
+
+def test_a_newcomer_without_room_gets_that_of_one_that_pauses():
+    scheduler, cache = Scheduler(), Room(8)
+    pausing = running(scheduler, cache, 5, 5)
+    pausing.ids += [1] * 16
+    pausing.n_read = 0
+    (new,) = added(scheduler, request(4))
+    assert scheduler.schedule(cache) == [(new, 4)]
+    assert pausing.slot is None and list(scheduler.waiting) == [pausing]
