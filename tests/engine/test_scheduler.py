@@ -186,3 +186,23 @@ def test_who_gives_way_is_one_that_pauses_or_else_the_last_to_come(pausing, gone
     cache.n = 42
     assert [one for one, _ in scheduler.schedule(cache)] == [one for i, one in enumerate(made) if i != gone]
     assert made[gone].slot is None
+
+
+def test_a_request_that_gives_way_after_it_was_chosen_is_not_in_the_step():
+    scheduler, cache = Scheduler(), Room(10)
+    first, last = (running(scheduler, cache, 5, 5) for _ in range(2))
+    first.ids += [1] * 3
+    last.ids += [1]  # it misses one token, so it is chosen before the first, which then needs its room
+    cache.n = 12
+    assert scheduler.schedule(cache) == [(first, 3)]
+    assert last.slot is None and list(scheduler.waiting) == [last]
+
+
+def test_a_newcomer_without_room_gets_that_of_one_that_pauses():
+    scheduler, cache = Scheduler(), Room(8)
+    pausing = running(scheduler, cache, 5, 5)
+    pausing.ids += [1] * 16
+    pausing.n_read = 0
+    (new,) = added(scheduler, request(4))
+    assert scheduler.schedule(cache) == [(new, 4)]
+    assert pausing.slot is None and list(scheduler.waiting) == [pausing]
