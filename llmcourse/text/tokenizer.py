@@ -48,9 +48,9 @@ class Tokenizer:
         self.chat_template, self.names = chat_template, dict(names or {})
         self._added = tuple(added)
         self._raw = Cutter({token.content: token for token in added if not token.normalized})
-        self._normalized = Cutter(
-            {normalize(token.content, normalization): token for token in added if token.normalized})
-        self._bytes_of = {**bpe.bytes_of, **{token.id: bpe.written(token.content) for token in added}}
+        written = {token: normalize(token.content, normalization) if token.normalized else token.content for token in added}
+        self._normalized = Cutter({written[token]: token for token in added if token.normalized})
+        self._bytes_of = {**bpe.bytes_of, **{token.id: bpe.written(written[token]) for token in added}}
         self._special_ids = frozenset(self.special.values())
         self.vocab_size = max(self._bytes_of, default=-1) + 1
         self._chat = None

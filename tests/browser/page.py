@@ -10,7 +10,7 @@ from selenium.common import exceptions
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 SECONDS = 150  # a cold kernel that loads torch and the model, on a busy machine
 STILL_DRAWING = (
@@ -80,6 +80,14 @@ class NotebookPage:
             self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].focus()", handle)
             handle.send_keys(key)
             self._wait(lambda _: self.words_of(beginning) != before)
+        return self.words_of(beginning)
+
+    def choose(self, beginning: str, label: str, option: str) -> str:
+        """Choose from the list of this label below a cell; waits for the new picture and returns it in words."""
+        self._wait(lambda _: self._list(beginning, label) and self.words_of(beginning))
+        before = self.words_of(beginning)
+        Select(self._list(beginning, label)).select_by_visible_text(option)
+        self._wait(lambda _: self.words_of(beginning) != before)
         return self.words_of(beginning)
 
     def picture_of(self, beginning: str) -> str:
@@ -165,3 +173,6 @@ class NotebookPage:
     def _keys(self, *keys: str) -> None:
         ActionChains(self.browser).key_down(keys[0]).send_keys(keys[1]).key_up(keys[0]).perform()
 
+    def _list(self, beginning: str, label: str):
+        boxes = self._cell(beginning).find_elements(By.CSS_SELECTOR, ".widget-dropdown")
+        return next((box.find_element(By.CSS_SELECTOR, "select") for box in boxes if label in box.text), None)

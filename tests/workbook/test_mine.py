@@ -75,8 +75,8 @@ def test_the_engine_really_runs_the_learner_s_stage(model, reference, stage):
     else:
         stream = engine.tokenizer.stream
 
-        def upside_down(stop=()):
-            made = stream(stop)
+        def upside_down(stop=(), **options):
+            made = stream(stop, **options)
             push = made._push
             made._push = lambda token: push(token)[::-1]
             return made
