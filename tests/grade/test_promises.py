@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
 import stat
+import subprocess
 import sys
 import time
 
