@@ -145,3 +145,14 @@ def test_values_may_be_wider_or_narrower_than_keys():
     assert Engine(model).cache.bytes_for(1) == TINY.n_layers * TINY.n_kv_heads * (TINY.head_dim + 7) * 8
     with pytest.raises(ValueError, match="values as wide as keys, got 7 and 10"):
         Engine(model, cache="int8")
+
+
+def test_scores_are_divided_by_the_root_of_the_keys_size_whatever_the_values_is():
+    scales = []
+
+    def attend(q, kv, batch, scale):
+        scales.append(scale)
+        return REFERENCE.attend(q, kv, batch, scale)
+
+    random_model(config=replace(TINY, v_head_dim=7))([1, 2, 3], replace(REFERENCE, attend=attend))
+    assert scales == [TINY.head_dim**-0.5] * TINY.n_layers
