@@ -151,3 +151,24 @@ def test_its_spec_counts_the_blocks_that_can_be_given_out():
     assert parse_spec("paged") == ("paged", {})
     with pytest.raises(ValueError, match="paged:0"):
         parse_spec("paged:0")
+
+
+def test_tokens_taken_back_give_their_blocks_back():
+    cache = PagedCache(TINY, D64, "cpu", n_blocks=12)
+    (slot,), _ = fill([cache], list(range(40)), 3)
+    cache.truncate(slot, 16)
+    assert cache.pool.n_held == 1 and len(cache.slots[slot].blocks) == 1
+    cache.pool.check()
+
+
+def test_a_larger_score_in_a_later_tile_shrinks_the_sum_of_those_before():
+    cache = PagedCache(TINY, D64, "cpu", n_blocks=40)
+    ids = [1] * 299
+    slot, _ = cache.open(ids, 310)
+    k = draw(299, 1) * torch.linspace(0.1, 3, 299, dtype=D64)[:, None, None]  # later keys score higher, and lower
+    cache.update(0, k, draw(299, 2), Batch.of([Chunk(ids, 0, slot)], cache))
+    assert cache.reserve(slot, 300)
+    batch = Batch.of([Chunk([1], 299, slot)], cache)
+    kv = cache.update(0, draw(1, 3), draw(1, 4), batch)
+    q = draw(1, 5, TINY.n_heads)
+    torch.testing.assert_close(REFERENCE.attend(q, kv, batch, 0.3), REFERENCE.attend(q, [kv[0]], batch, 0.3), rtol=0, atol=1e-12)
